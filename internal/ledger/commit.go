@@ -1,0 +1,35 @@
+package ledger
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+)
+
+// MinSalt is how many random bytes a salt has at least.
+const MinSalt = 16
+
+// Commit returns the commitment to value under salt: "hmac-sha256:" and the
+// HMAC-SHA-256 (RFC 2104) in hexadecimal.
+//
+// The record holds commitments because a bare hash of a four-digit PIN is a PIN.
+// The salt, at least [MinSalt] random bytes, is kept with the payload and dies
+// with it: then nobody can tell any more what was committed to, and the record
+// still verifies. With a shorter salt there is no commitment, the empty string,
+// and no event takes that for one.
+func Commit(salt []byte, value [32]byte) string {
+	if len(salt) < MinSalt {
+		return ""
+	}
+	m := hmac.New(sha256.New, salt)
+	m.Write(value[:])
+	return "hmac-sha256:" + hex.EncodeToString(m.Sum(nil))
+}
+
+// Opens reports whether commitment is the one to value under salt. It is how an
+// auditor who was given payload and salt ties them to the record.
+func Opens(commitment string, salt []byte, value [32]byte) bool {
+	return len(salt) >= MinSalt &&
+		subtle.ConstantTimeCompare([]byte(commitment), []byte(Commit(salt, value))) == 1
+}
