@@ -14,76 +14,79 @@ type Kind string
 //
 // "call" and "digest" are commitments ([Commit]) to the call hash and to the
 // digest that a person decides about, under the salt of the request: equal in
-// two events of one request when, and only when, the hashes were.
+// two events of one request when, and only when, the hashes were. "It waits" means
+// that it is pending or approved; "it began" that a claim was made and, where the
+// caller executes, its token redeemed.
 const (
 	// RequestAsked opens a request. It must be the first event of its subject.
-	// Data: call, digest, definition, effect ("allow", "grant", "ask", "deny"),
-	// tier, rule, policy, agent, [owner], [session], [workspace], [server],
-	// [tool], [quorum] (with "ask"; 1 when absent), [not_requester] (true when the
-	// policy bars the owner from approving), [grant] (with "grant"), [deadline],
-	// [reason]. With the effect "deny" the story ends here.
+	// Data: call, digest, effect ("allow", "grant", "ask", "deny"), definition,
+	// tier, rule, policy, agent, server, tool, deadline, [owner], [session],
+	// [workspace], [plan], [quorum] (people needed with "ask"; 1 when absent),
+	// [not_requester] (true when the policy bars the owner from approving),
+	// [grant] (with "grant"), [reason]. The effect "deny" ends the story.
 	RequestAsked Kind = "request.asked"
-	// RequestDecided is one person's decision, so its actor must be a human. It
-	// must come while the request is pending or approved, and must carry the
-	// current call and digest. With not_requester the actor must not be the owner.
-	// Data: decision ("approve", "deny"), call, digest, [reason], [scope],
-	// [strength], [seen_ms]. A denial ends the story.
-	RequestDecided Kind = "request.decided"
-	// RequestAmended replaces the call; it must come before the claim, from a
-	// human. It clears all approvals. Data: was (the replaced call), call, digest,
-	// effect, tier, rule, policy, [definition], [quorum], [not_requester],
-	// [approves] (true when the editor's approval counts as the first), [reason].
-	// "was" must be the call that it replaces.
-	RequestAmended Kind = "request.amended"
-	// RequestRejudged takes over the verdict of a newer policy while the request
-	// is open; by the system. Like RequestAmended it clears all approvals, but the
-	// call stays. Data: call, digest, effect, tier, rule, policy, [quorum],
-	// [not_requester].
-	RequestRejudged Kind = "request.rejudged"
-	// RequestAttached says that the agent asked for the same open request again.
-	// It changes nothing else. Data: asks, [session].
+	// RequestAttached says that the agent asked for the same thing again. The
+	// request must be waiting. Data: [session], [asks].
 	RequestAttached Kind = "request.attached"
-	// RequestExtended moves the deadline. Data: deadline, [reason].
+	// RequestDecided is one person's decision, so its actor must be a human. The
+	// request must be pending, call and digest must be the current ones, and with
+	// not_requester an approval must not be the owner's. A denial ends the story.
+	// Data: decision ("approve", "deny"), call, digest, [reason], [scope],
+	// [strength], [typed], [approvals], [state].
+	RequestDecided Kind = "request.decided"
+	// RequestAmended replaces the call and clears all approvals; its actor must be
+	// a human, the request must be waiting, and "was" must be the call that it
+	// replaces. Data: was, and the fields of RequestAsked with any effect but
+	// "deny".
+	RequestAmended Kind = "request.amended"
+	// RequestRejudged is a newer policy's verdict on the same call; it clears all
+	// approvals. The request must be waiting, the call must stay, and what waited
+	// for people must not become allowed. Data: the fields of RequestAsked with
+	// any effect but "deny".
+	RequestRejudged Kind = "request.rejudged"
+	// RequestExtended moves the deadline. The request must be waiting. Data:
+	// deadline, [reason].
 	RequestExtended Kind = "request.extended"
-	// RequestDryRun records a trial that had no effect. Data: call, [result].
+	// RequestDryRun records a trial that had no effect. The request must be
+	// waiting. Data: call, [result].
 	RequestDryRun Kind = "request.dry_run"
-	// RequestClaimed starts the one execution. It must come at most once, after
-	// enough approvals by distinct people or an effect of "allow" or "grant", with
-	// the current call, in the epoch in which the request was asked. Data: call,
-	// claim (its id), [digest], [rule], [policy], [grant], [executor] ("caller"
-	// when an agent runs it itself and must redeem first), [token] (its id).
+	// RequestClaimed starts the one execution. It must come at most once, with the
+	// current call and digest, after enough approvals by distinct people or an
+	// effect of "allow" or "grant", in the epoch in which the request was asked.
+	// Data: claim (its id), call, digest, [executor] ("gateway", "caller"),
+	// [effect], [policy], [token] (its id), [holder], [approvals], [grant].
 	RequestClaimed Kind = "request.claimed"
-	// RequestRedeemed is an outside executor's use of its token. It must come at
-	// most once, after the claim. Data: call, claim; both must be the claim's.
+	// RequestRedeemed is a caller's use of its token. It must come at most once,
+	// after the claim of a caller, with its claim and call. Data: claim, call,
+	// [token].
 	RequestRedeemed Kind = "request.redeemed"
 	// RequestFinished ends an execution with what is known of it. It must come at
-	// most once, after the claim. Data: claim, outcome ("executed", "failed"),
-	// [result] (commitment), [cause], [took_ms]. A caller that never redeemed must
-	// not have executed.
+	// most once, after it began, or after it was lost and the answer came after
+	// all. Data: claim, outcome ("executed", "failed"), [detail], [result]
+	// (commitment), [size], [cause].
 	RequestFinished Kind = "request.finished"
-	// RequestExpired ends a request at its deadline. It must come before anything
-	// started to run. Data: [cause].
-	RequestExpired Kind = "request.expired"
-	// RequestCancelled ends a request that was withdrawn or voided. It must come
-	// before anything started to run. Data: [cause], [reason].
-	RequestCancelled Kind = "request.cancelled"
 	// RequestLost says that an execution's outcome cannot be known. It must come
-	// after the claim. Data: claim, [cause].
+	// after it began. Data: claim, [cause].
 	RequestLost Kind = "request.lost"
 	// RequestResolved is a person's word on a lost execution, so its actor must be
-	// a human. Data: outcome ("executed", "failed"), [claim], [reason].
+	// a human. Data: outcome ("executed", "failed"), [claim], [detail], [reason].
 	RequestResolved Kind = "request.resolved"
+	// RequestExpired ends a request at its deadline, or a claim whose token was
+	// never redeemed. It must come before it began. Data: [cause], [claim].
+	RequestExpired Kind = "request.expired"
+	// RequestCancelled ends a request that was withdrawn, revoked or voided. It
+	// must come before it began. Data: [cause], [reason].
+	RequestCancelled Kind = "request.cancelled"
 	// RequestDenied is a refusal by policy: the first event of a call that was
-	// never held, or the end of a request that policy no longer allows. It must
-	// come before anything started to run. Data: [call], [definition], [tier],
-	// [rule], [policy], [agent], [owner], [session], [server], [tool], [cause].
+	// never held, or the end of a request that policy no longer allows, before it
+	// began. Data: the fields of RequestAsked, all optional, [cause].
 	RequestDenied Kind = "request.denied"
-	// ResultReplayed says that a recorded result was told again; nothing ran. The
-	// request must have ended. Data: [result].
-	ResultReplayed Kind = "result.replayed"
 	// ResultPickedUp says that the asker received the outcome. The request must
 	// have ended. Data: [claim].
 	ResultPickedUp Kind = "result.picked_up"
+	// ResultReplayed says that a recorded outcome was told again; nothing ran. The
+	// request must have ended. Data: [claim], [result].
+	ResultReplayed Kind = "result.replayed"
 )
 
 // Standing grants. The subject is the grant's id.
@@ -172,9 +175,10 @@ const (
 
 // kinds is a table, never written; [Kinds] returns copies.
 var kinds = [...]Kind{
-	RequestAsked, RequestDecided, RequestAmended, RequestRejudged, RequestAttached, RequestExtended, RequestDryRun,
-	RequestClaimed, RequestRedeemed, RequestFinished, RequestExpired,
-	RequestCancelled, RequestLost, RequestResolved, RequestDenied, ResultReplayed, ResultPickedUp,
+	RequestAsked, RequestAttached, RequestDecided, RequestAmended, RequestRejudged,
+	RequestExtended, RequestDryRun, RequestClaimed, RequestRedeemed, RequestFinished,
+	RequestLost, RequestResolved, RequestExpired, RequestCancelled, RequestDenied,
+	ResultPickedUp, ResultReplayed,
 	GrantGiven, GrantRevoked, GrantVoided,
 	PolicyLoaded, PolicyRejected, DefinitionPinned, DefinitionChanged,
 	DefinitionAccepted, ConfigLoaded,
@@ -220,7 +224,6 @@ const (
 	FieldCause        = "cause"
 	FieldQuorum       = "quorum"
 	FieldNotRequester = "not_requester"
-	FieldApproves     = "approves"
 	FieldGrant        = "grant"
 	FieldScope        = "scope"
 	FieldDeadline     = "deadline"
