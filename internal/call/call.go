@@ -85,13 +85,12 @@ func build(lim strictjson.Limits, server, tool string, args []byte) (Call, error
 // that would mean the same.
 func Parse(canonical []byte) (Call, error) {
 	args, _ := strictjson.Get(canonical, "args")
-	rawServer, _ := strictjson.Get(canonical, "server")
-	rawTool, _ := strictjson.Get(canonical, "tool")
-	server, err := strictjson.String(rawServer)
+	rest := canonical[min(len(head)+len(args), len(canonical)):]
+	server, err := textMember(rest, "server")
 	if err != nil {
 		return Call{}, ErrNotCanonical
 	}
-	tool, err := strictjson.String(rawTool)
+	tool, err := textMember(rest, "tool")
 	if err != nil {
 		return Call{}, ErrNotCanonical
 	}
@@ -102,6 +101,15 @@ func Parse(canonical []byte) (Call, error) {
 		return Call{}, ErrNotCanonical
 	}
 	return c, nil
+}
+
+// textMember reads a member of what follows the arguments, which starts with a comma.
+func textMember(rest []byte, name string) (string, error) {
+	if len(rest) == 0 {
+		return "", ErrNotCanonical
+	}
+	value, _ := strictjson.Get(append([]byte{'{'}, rest[1:]...), name)
+	return strictjson.String(value)
 }
 
 // serverID accepts ASCII only, one case only and no underscore: no two ids look alike by case or script, and server__tool can be

@@ -84,7 +84,7 @@ func (c Code) says() string {
 // Error is a fault of a document and where it is. Of several faults in one document one is reported, always the same one.
 type Error struct {
 	Code    Code
-	Pointer string // RFC 6901, to the faulty value or, for a fault in a name, to its object; "" is the whole document
+	Pointer string // RFC 6901, to the faulty value; for a name that cannot be read, to its object; "" is the whole document
 	Offset  int    // in bytes from the start of the document
 
 	hint string   // in our own words, never the document's

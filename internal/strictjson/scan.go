@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 )
@@ -79,11 +80,29 @@ type scanner struct {
 	moved   []byte // where an object's members wait while they are put in order
 }
 
-// member is a member of an open object.
+// member is a member of an open object. It holds no pointers, so that moving many of them is cheap.
 type member struct {
-	name       []byte // decoded
-	at         int    // where its name is in the document
-	start, end int    // where it is in out
+	key        uint64 // of the name: sortKey
+	at         int    // where the name is in the document
+	from, to   int    // the name without its quotes, in names if it had escapes, else in the document
+	start, end int    // where the member is in out
+	escaped    bool
+}
+
+// decoded returns the member's name.
+func (s *scanner) decoded(m *member) []byte {
+	if m.escaped {
+		return s.names[m.from:m.to]
+	}
+	return s.src[m.from:m.to]
+}
+
+// compare orders members by name.
+func (s *scanner) compare(a, b *member) int {
+	if a.key != b.key {
+		return cmp.Compare(a.key, b.key)
+	}
+	return compareUTF16(s.decoded(a), s.decoded(b))
 }
 
 func (s *scanner) fault(code Code, hint string) *Error {
@@ -258,7 +277,7 @@ func (s *scanner) member(first int) (rises bool, err *Error) {
 		return false, s.fault(Syntax, "want a member name in quotes")
 	}
 	m := member{at: s.pos, start: len(s.out)}
-	if m.name, err = s.name(); err != nil {
+	if err := s.name(&m); err != nil {
 		return false, err
 	}
 	if s.space(); s.peek() != ':' {
@@ -266,19 +285,19 @@ func (s *scanner) member(first int) (rises bool, err *Error) {
 	}
 	rises = true
 	if !s.lax {
-		if bytes.IndexByte(m.name, 0) >= 0 {
-			s.pos = m.at
-			return false, s.fault(NULInName, "")
-		}
+		m.key = sortKey(s.decoded(&m))
 		if n := len(s.members); n > first {
-			rises = compareUTF16(s.members[n-1].name, m.name) < 0
+			rises = s.compare(&s.members[n-1], &m) < 0
+		}
+		if s.members == nil {
+			s.members = make([]member, 0, 16)
 		}
 		s.members = append(s.members, m)
 	}
 	s.put(':')
 	s.pos++
 	if err := s.below(); err != nil {
-		return false, err.in(string(m.name))
+		return false, err.in(string(s.decoded(&m)))
 	}
 	if !s.lax {
 		s.members[len(s.members)-1].end = len(s.out)
@@ -289,20 +308,20 @@ func (s *scanner) member(first int) (rises bool, err *Error) {
 // order sorts the members of an object, refuses duplicates, and puts what was written of the object, from start, in order.
 func (s *scanner) order(members []member, start int) *Error {
 	slices.SortFunc(members, func(a, b member) int {
-		if c := compareUTF16(a.name, b.name); c != 0 {
+		if c := s.compare(&a, &b); c != 0 {
 			return c
 		}
 		return a.at - b.at
 	})
-	again := -1 // of all second occurrences, the first
+	var again *member // of all second occurrences, the first
 	for i := 1; i < len(members); i++ {
-		if bytes.Equal(members[i-1].name, members[i].name) && (again < 0 || members[i].at < members[again].at) {
-			again = i
+		if m := &members[i]; s.compare(&members[i-1], m) == 0 && (again == nil || m.at < again.at) {
+			again = m
 		}
 	}
-	if again >= 0 {
-		s.pos = members[again].at
-		return s.fault(DuplicateKey, "").in(string(members[again].name))
+	if again != nil {
+		s.pos = again.at
+		return s.fault(DuplicateKey, "").in(string(s.decoded(again)))
 	}
 	if !s.emit {
 		return nil

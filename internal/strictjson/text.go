@@ -1,6 +1,7 @@
 package strictjson
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf16"
@@ -55,40 +56,45 @@ func (s *scanner) text(dst []byte, mode textMode) ([]byte, *Error) {
 	}
 }
 
-// name reads a member name. When it has no escapes, and always when s.lax, the result aliases the document.
-func (s *scanner) name() ([]byte, *Error) {
-	at := s.pos
-	q, high := plain(s.src, at+1)
-	var name []byte
-	if q < len(s.src) && s.src[q] == '"' && !high {
-		name, s.pos = s.src[at+1:q], q+1
-	} else {
-		mode, from := decodeText, len(s.names)
-		if s.lax {
-			mode = skipText
-		}
-		var err *Error
-		if s.names, err = s.text(s.names, mode); err != nil {
-			return nil, err
-		}
-		name = s.names[from:]
-		if s.lax {
-			name = s.src[at+1 : s.pos-1]
-		}
+// name reads the member name at s.pos.
+func (s *scanner) name(m *member) *Error {
+	m.from = s.pos + 1
+	if q, high := plain(s.src, m.from); q < len(s.src) && s.src[q] == '"' && !high {
+		m.to, s.pos = q, q+1
+		s.put(s.src[m.at:s.pos]...)
+		return nil
+	}
+	if s.lax {
+		_, err := s.text(nil, skipText)
+		m.to = max(m.from, s.pos-1)
+		return err
+	}
+	from := len(s.names)
+	var err *Error
+	if s.names, err = s.text(s.names, decodeText); err != nil {
+		return err
+	}
+	m.from, m.to, m.escaped = from, len(s.names), true
+	name := s.decoded(m)
+	if bytes.IndexByte(name, 0) >= 0 {
+		s.pos = m.at
+		return s.fault(NULInName, "")
 	}
 	if s.emit {
 		s.out = appendQuoted(s.out, name)
 	}
-	return name, nil
+	return nil
 }
+
+// A byte of each value, eight times over.
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
 
 // plain finds the end of the run of characters that stand for themselves: the first quote, backslash or control character at or
 // after i, or the end of src. high tells whether the run has bytes beyond ASCII. It looks at eight bytes at a time.
 func plain(src []byte, i int) (end int, high bool) {
-	const (
-		ones  = 0x0101010101010101
-		highs = 0x8080808080808080
-	)
 	var seen uint64
 	for ; i+8 <= len(src); i += 8 {
 		w := binary.LittleEndian.Uint64(src[i:])
@@ -231,19 +237,39 @@ func appendRune(dst []byte, r rune) []byte {
 	}
 }
 
-// compareUTF16 orders names the way RFC 8785 does, by UTF-16 code units. That is the order of their UTF-8 bytes, except that
-// characters beyond U+FFFF (lead bytes F0 to F4), which UTF-16 writes as surrogates, come before U+E000 to U+FFFF (lead bytes EE, EF).
+// compareUTF16 orders names the way RFC 8785 does, by UTF-16 code units.
 func compareUTF16(a, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {
-		x, y := a[i], b[i]
-		if x == y {
-			continue
+		if a[i] != b[i] {
+			return int(rank(a[i])) - int(rank(b[i]))
 		}
-		if x >= 0xEE && y >= 0xEE && (x >= 0xF0) != (y >= 0xF0) {
-			x, y = y, x
-		}
-		return int(x) - int(y)
 	}
 	return len(a) - len(b)
+}
+
+// rank is the place of a byte of UTF-8 in the order of UTF-16 code units. The two orders differ in one thing: characters beyond U+FFFF
+// (lead bytes F0 to F4), which UTF-16 writes as surrogates, come before U+E000 to U+FFFF (lead bytes EE and EF).
+func rank(c byte) byte {
+	switch {
+	case c >= 0xF0:
+		return c - 2
+	case c >= 0xEE:
+		return c + 6
+	}
+	return c
+}
+
+// sortKey packs the ranks of the first 8 bytes of a name, which has no NUL, so that most comparisons need not look at the name.
+func sortKey(name []byte) uint64 {
+	var first [8]byte
+	copy(first[:], name)
+	key := binary.BigEndian.Uint64(first[:])
+	if key&highs != 0 {
+		for i, c := range first {
+			first[i] = rank(c)
+		}
+		key = binary.BigEndian.Uint64(first[:])
+	}
+	return key
 }

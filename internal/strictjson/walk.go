@@ -226,19 +226,22 @@ func kindOf(c byte) string {
 // Get sees the first.
 func Get(doc []byte, path ...string) (value []byte, ok bool) {
 	at := skipSpace(doc, 0)
-	end := skipValue(doc, at)
+	if len(path) == 0 {
+		end := skipValue(doc, at)
+		return doc[at:end:end], end > at
+	}
+	var e entry
 	for _, step := range path {
 		w, ok := walk(doc, at)
 		if !ok {
 			return nil, false
 		}
-		e, ok := w.find(step)
-		if !ok {
+		if e, ok = w.find(step); !ok {
 			return nil, false
 		}
-		at, end = e.at, e.end
+		at = e.at
 	}
-	return doc[at:end:end], end > at
+	return doc[e.at:e.end:e.end], true
 }
 
 // find goes on to the entry that step names.
