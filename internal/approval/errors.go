@@ -21,6 +21,7 @@ var (
 	ErrStricter     = errors.New("the policy now asks for more than was given")
 	ErrPolicyDenies = errors.New("the policy now denies the call")
 	ErrExtensions   = errors.New("the deadline cannot be moved any further")
+	ErrOutcome      = errors.New("the outcome is none of succeeded, errored, not_sent and in_doubt")
 	ErrNotUnknown   = errors.New("the outcome of the request is not in doubt")
 
 	ErrTokenUnknown      = errors.New("no such token")

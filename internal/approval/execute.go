@@ -107,8 +107,12 @@ func (r *Request) Finish(claim string, e Execution, now time.Time) (ledger.Event
 	case r.Claimed.Redeemed.IsZero():
 		return ledger.Event{}, ErrNotClaimed
 	}
-	if e.Outcome == InDoubt || e.Outcome == "" {
+	switch e.Outcome {
+	case Succeeded, Errored, NotSent:
+	case InDoubt:
 		return r.Lose(ByTransport, now)
+	default:
+		return ledger.Event{}, ErrOutcome
 	}
 	e.At = now
 	r.Execution = e
