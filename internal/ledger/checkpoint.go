@@ -20,6 +20,9 @@ var ErrCheckpoint = errors.New("ledger: not a signed checkpoint of the log")
 // timePrefix starts the extension line that says when a head was signed.
 const timePrefix = "time "
 
+// maxCheckpoint bounds the bytes of a checkpoint: some hundred signatures.
+const maxCheckpoint = 16 << 10
+
 // Checkpoint is a signed head (C2SP tlog-checkpoint).
 type Checkpoint struct {
 	Origin string    // names the log
@@ -64,19 +67,21 @@ func SignHead(h Head, at time.Time, signers ...*Signer) ([]byte, error) {
 // least one by a key of vkeys that bears the log's name, and none of a known key
 // that is wrong; signatures of unknown keys, such as witnesses', are passed over.
 func ParseCheckpoint(text []byte, vkeys ...string) (Checkpoint, error) {
-	c, n, err := readCheckpoint(text, vkeys)
+	c, _, err := readCheckpoint(text, vkeys)
 	if err != nil {
 		return Checkpoint{}, err
 	}
 	if len(c.Keys) == 0 {
 		return Checkpoint{}, fmt.Errorf("%w: size %d of %s is not signed by any of the %d keys given", ErrCheckpoint, c.Size, c.Origin, len(vkeys))
 	}
-	_ = n
 	return c, nil
 }
 
 // readCheckpoint reads a checkpoint that may lack a signature by a known key.
 func readCheckpoint(text []byte, vkeys []string) (Checkpoint, *note.Note, error) {
+	if len(text) > maxCheckpoint {
+		return Checkpoint{}, nil, fmt.Errorf("%w: %d bytes, %d are the limit", ErrCheckpoint, len(text), maxCheckpoint)
+	}
 	verifiers := make([]note.Verifier, 0, len(vkeys))
 	for _, k := range slices.Compact(slices.Sorted(slices.Values(vkeys))) {
 		v, err := note.NewVerifier(k)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/ayegate/ayegate/internal/strictjson"
 )
 
 // ActorKind is the class of an actor. The zero value is none: an event without
@@ -79,22 +81,22 @@ func (e Event) Entry(seq int64, at time.Time) ([]byte, error) {
 	}
 	b := make([]byte, 0, 512)
 	b = append(b, `{"actor":{"id":`...)
-	b = appendString(b, e.Actor.ID)
+	b = strictjson.AppendString(b, e.Actor.ID)
 	b = append(b, `,"kind":`...)
-	b = appendString(b, string(e.Actor.Kind))
+	b = strictjson.AppendString(b, string(e.Actor.Kind))
 	b = append(b, `,"via":`...)
-	b = appendString(b, e.Actor.Via)
+	b = strictjson.AppendString(b, e.Actor.Via)
 	b = append(b, `},"data":`...)
 	b, err := appendData(b, e.Data)
 	if err != nil {
 		return nil, err
 	}
 	b = append(b, `,"kind":`...)
-	b = appendString(b, string(e.Kind))
+	b = strictjson.AppendString(b, string(e.Kind))
 	b = append(b, `,"seq":`...)
 	b = strconv.AppendInt(b, seq, 10)
 	b = append(b, `,"subject":`...)
-	b = appendString(b, e.Subject)
+	b = strictjson.AppendString(b, e.Subject)
 	b = append(b, `,"time":"`...)
 	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","v":1}`...)
@@ -163,7 +165,7 @@ func appendValue(b []byte, f Field) ([]byte, error) {
 		if v == "" && (f.Name == FieldCall || f.Name == FieldDigest) {
 			return nil, fmt.Errorf("%w: no commitment in field %s", ErrEvent, f.Name)
 		}
-		return appendString(b, strings.ToValidUTF8(v, "\uFFFD")), nil
+		return strictjson.AppendString(b, v), nil
 	case bool:
 		return strconv.AppendBool(b, v), nil
 	case int:
@@ -176,11 +178,11 @@ func appendValue(b []byte, f Field) ([]byte, error) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendString(b, strings.ToValidUTF8(s, "\uFFFD"))
+			b = strictjson.AppendString(b, s)
 		}
 		return append(b, ']'), nil
 	case Raw:
-		canon, err := canonical(v)
+		canon, err := strictjson.Canonical(nil, v, strictjson.Limits{})
 		if err != nil || !bytes.Equal(canon, v) {
 			return nil, fmt.Errorf("%w: field %s is not canonical JSON", ErrEvent, f.Name)
 		}

@@ -84,6 +84,10 @@ const (
 	// ResultPickedUp says that the asker received the outcome. The request must
 	// have ended. Data: [claim].
 	ResultPickedUp Kind = "result.picked_up"
+	// CallRepeated says that a call which a person had denied was asked again,
+	// refused and shown to nobody. The subject is the denied request; its story
+	// does not change. Data: cause, [session].
+	CallRepeated Kind = "call.repeated"
 	// ResultReplayed says that a recorded outcome was told again; nothing ran. The
 	// request must have ended. Data: [claim], [result].
 	ResultReplayed Kind = "result.replayed"
@@ -193,6 +197,13 @@ func Kinds() []Kind { return slices.Clone(kinds[:]) }
 // Known reports whether k is one of [Kinds]. Only known kinds are written; a
 // reader accepts others, written by a later version, and does not judge them.
 func (k Kind) Known() bool { return slices.Contains(kinds[:], k) }
+
+// wellFormed reports whether k could be a kind of some version: two plain names
+// and a dot between them.
+func (k Kind) wellFormed() bool {
+	area, what, ok := strings.Cut(string(k), ".")
+	return ok && plainName(area) && plainName(what)
+}
 
 // ofRequest reports whether the subject of k is a request.
 func (k Kind) ofRequest() bool {

@@ -1,0 +1,84 @@
+package ledger
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// leafCheck compares the leaf hashes that the store kept with those of the
+// entries. Where an entry was edited and its hash was not, it names the entry,
+// which a root cannot.
+type leafCheck struct {
+	got      []Hash  // of the entries since the last line of hashes
+	checked  int64   // entries before those
+	suspects []int64 // entries that do not have the hash that was kept
+}
+
+func (v *verifier) leafLine(line []byte) {
+	if v.leaves == nil {
+		v.fault(-1, "leaf hashes that the first line does not announce")
+		return
+	}
+	kept, ok := parseLeaves(line)
+	if !ok || len(kept) != len(v.leaves.got) {
+		v.fault(-1, "not the hashes of the %d entries before it", len(v.leaves.got))
+	} else {
+		for i, h := range kept {
+			if h != v.leaves.got[i] {
+				seq := v.leaves.checked + int64(i)
+				v.leaves.suspects = append(v.leaves.suspects, seq)
+				v.fault(seq, "does not have the hash that was kept for it")
+			}
+		}
+	}
+	v.leaves.checked += int64(len(v.leaves.got))
+	v.leaves.got = v.leaves.got[:0]
+}
+
+// leavesComplete complains about entries whose hashes should have come by now.
+func (v *verifier) leavesComplete() {
+	if v.leaves != nil && len(v.leaves.got) > 0 {
+		v.fault(-1, "the leaf hashes of %d entries are missing", len(v.leaves.got))
+	}
+}
+
+// suspect returns the first entry in a range whose kept hash is another, or from
+// when there is none, and the last entry that is meant.
+func (c *leafCheck) suspect(from, to int64) (first, last int64) {
+	if c != nil {
+		if i, _ := slices.BinarySearch(c.suspects, from); i < len(c.suspects) && c.suspects[i] < to {
+			return c.suspects[i], c.suspects[i]
+		}
+	}
+	return from, max(from, to-1)
+}
+
+func leavesLine(hashes []Hash) []byte {
+	b := make([]byte, 0, len(leavesPrefix)+47*len(hashes)+2)
+	b = append(b, leavesPrefix...)
+	for i, h := range hashes {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendQuote(b, h.String())
+	}
+	return append(b, `]}`...)
+}
+
+// parseLeaves reads a line, and reports whether it is one that leavesLine writes.
+func parseLeaves(line []byte) ([]Hash, bool) {
+	var hashes []Hash
+	rest := bytes.TrimPrefix(line, []byte(leavesPrefix))
+	for len(rest) >= 46 {
+		h, err := tlog.ParseHash(string(rest[1:45]))
+		if err != nil {
+			return nil, false
+		}
+		hashes = append(hashes, h)
+		rest = bytes.TrimPrefix(rest[46:], []byte(","))
+	}
+	return hashes, bytes.Equal(leavesLine(hashes), line)
+}
