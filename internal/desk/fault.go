@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/ayegate/ayegate/api"
 	"github.com/ayegate/ayegate/internal/approval"
 	"github.com/ayegate/ayegate/internal/call"
 	"github.com/ayegate/ayegate/internal/store"
+	"github.com/ayegate/ayegate/internal/strictjson"
 )
 
 // Fault is an error as the outside sees it.
@@ -58,7 +60,6 @@ var faults = []struct {
 	{store.ErrNotFound, Fault{api.NotFound, http.StatusNotFound, "There is no such request."}},
 	{store.ErrInDoubt, Fault{api.NotRecorded, http.StatusServiceUnavailable, "The store did not confirm. Look at the request again before you repeat this."}},
 	{store.ErrUnavailable, Fault{api.Unavailable, http.StatusServiceUnavailable, "The store cannot take changes now, so nothing ran and nothing was decided."}},
-	{call.ErrCall, Fault{api.BadRequest, http.StatusBadRequest, "The call is not well formed. Nothing ran."}},
 	{context.DeadlineExceeded, Fault{api.Unavailable, http.StatusServiceUnavailable, "It took too long. Look at the request again before you repeat this."}},
 }
 
@@ -69,12 +70,29 @@ func FaultOf(err error) Fault {
 	if errors.As(err, &ref) {
 		return Fault{Code: ref.Code, Status: refusalStatus(ref.Code), Text: "Refused: " + ref.Detail + ". Nothing ran."}
 	}
+	if malformed(err) {
+		return Fault{Code: api.BadRequest, Status: http.StatusBadRequest, Text: sentence(err.Error()) + " Nothing ran."}
+	}
 	for _, f := range faults {
 		if errors.Is(err, f.err) {
 			return f.Fault
 		}
 	}
 	return Fault{api.Internal, http.StatusInternalServerError, "Something failed inside ayegate. Look at the request before you repeat this."}
+}
+
+// malformed reports whether the fault is in what was sent; its text names the
+// place and never the value, so it may be told.
+func malformed(err error) bool {
+	var syntax *strictjson.Error
+	return errors.As(err, &syntax) || errors.Is(err, call.ErrServer) || errors.Is(err, call.ErrTool) || errors.Is(err, call.ErrArgs)
+}
+
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
 }
 
 func refusalStatus(c api.Code) int {
