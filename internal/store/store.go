@@ -40,6 +40,8 @@ var (
 	ErrInDoubt = errors.New("the store did not confirm the change")
 	// ErrUnavailable says that the store cannot take changes; nothing was written.
 	ErrUnavailable = errors.New("the store is not available")
+	// ErrOverflow says that a tally is beyond what can be counted: refuse.
+	ErrOverflow = errors.New("the tally is larger than can be counted")
 )
 
 // Store is everything ayegate remembers.
@@ -137,7 +139,8 @@ type Tallies interface {
 	// Totals adds up what was charged to each key since the given time; a zero time
 	// adds up everything since the last reset.
 	Totals(ctx context.Context, keys map[string]time.Time) (map[string]int64, error)
-	// Forget drops charges older than t that no reset-based tally needs.
+	// Forget folds the charges older than t of each key into one. No total changes
+	// that counts since t or later, or since the last reset.
 	Forget(ctx context.Context, before time.Time) error
 }
 
@@ -165,8 +168,8 @@ type Ledger interface {
 	Append(ctx context.Context, es ...ledger.Event) error
 	// Entries yields the canonical lines with sequence numbers from first on.
 	Entries(ctx context.Context, first int64) iter.Seq2[[]byte, error]
-	// Follow is Entries that waits for more until ctx ends. It yields only what is
-	// committed.
+	// Follow is Entries that waits for more until ctx ends, which is no error. It
+	// yields only what is committed.
 	Follow(ctx context.Context, first int64) iter.Seq2[[]byte, error]
 	Head(ctx context.Context) (ledger.Head, error)
 	// Hashes reads the tree, for proofs.
