@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -56,11 +57,7 @@ func SignHead(h Head, at time.Time, signers ...*Signer) ([]byte, error) {
 		notes[i] = s.note
 	}
 	text := fmt.Sprintf("%s\n%d\n%s\n%s%s\n", origin, h.Size, h.Root, timePrefix, at.UTC().Format(time.RFC3339Nano))
-	signed, err := note.Sign(&note.Note{Text: text}, notes...)
-	if err != nil {
-		return nil, fmt.Errorf("ledger: sign a checkpoint: %w", err)
-	}
-	return signed, nil
+	return note.Sign(&note.Note{Text: text}, notes...)
 }
 
 // ParseCheckpoint reads a checkpoint and checks its signatures. It must carry at
@@ -97,6 +94,9 @@ func readCheckpoint(text []byte, vkeys []string) (Checkpoint, *note.Note, error)
 	} else if err != nil {
 		return Checkpoint{}, nil, fmt.Errorf("%w: %w", ErrCheckpoint, err)
 	}
+	if !oneSpelling(n) {
+		return Checkpoint{}, nil, fmt.Errorf("%w: a signature is spelled another way", ErrCheckpoint)
+	}
 	c, err := parseBody(n.Text)
 	if err != nil {
 		return Checkpoint{}, nil, err
@@ -108,6 +108,17 @@ func readCheckpoint(text []byte, vkeys []string) (Checkpoint, *note.Note, error)
 		}
 	}
 	return c, n, nil
+}
+
+// oneSpelling refuses base64 with stray bits at its end: they could be changed
+// without anybody noticing.
+func oneSpelling(n *note.Note) bool {
+	for _, s := range slices.Concat(n.Sigs, n.UnverifiedSigs) {
+		if _, err := base64.StdEncoding.Strict().DecodeString(s.Base64); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // signedBy reports whether one of the verified signatures is by vkey, and vkey

@@ -106,7 +106,7 @@ func (v *verifier) judgeHeads(keys []string) {
 			v.report(Fault{h.at, h.Size - 1, h.line, fmt.Sprintf("missing: %s covers %d entries, %d are there: cut off or rolled back", h.whose(), h.Size, h.at)})
 		case h.Size < h.at: // out of its place, reported when it was read
 		case h.root != h.Root:
-			first, last := v.leaves.suspect(good, h.Size)
+			first, last := v.suspects(good, h.Size-1)
 			v.report(Fault{first, last, h.line, fmt.Sprintf("changed: %s over %d entries has another root", h.whose(), h.Size)})
 		default:
 			good = h.Size

@@ -34,19 +34,17 @@ func NewKey(origin string, rand io.Reader) (*Signer, error) {
 
 // ParseKey reads what [Signer.Secret] returned. Errors never show the key.
 func ParseKey(secret string) (*Signer, error) {
+	parts := strings.SplitN(secret, "+", 5) // PRIVATE, KEY, name, hash, base64 (which may hold a +)
+	raw, err := base64.StdEncoding.DecodeString(parts[len(parts)-1])
+	if err != nil || len(raw) != 1+ed25519.SeedSize {
+		return nil, fmt.Errorf("%w: not a private Ed25519 key", ErrKey)
+	}
 	n, err := note.NewSigner(secret)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrKey, err)
 	}
-	raw, err := base64.StdEncoding.DecodeString(secret[strings.LastIndexByte(secret, '+')+1:])
-	if err != nil || len(raw) != 1+ed25519.SeedSize {
-		return nil, fmt.Errorf("%w: not an Ed25519 key", ErrKey)
-	}
-	pub := ed25519.NewKeyFromSeed(raw[1:]).Public().(ed25519.PublicKey)
-	vkey, err := note.NewEd25519VerifierKey(n.Name(), pub)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrKey, err)
-	}
+	pub := append(raw[:1:1], ed25519.NewKeyFromSeed(raw[1:])[ed25519.SeedSize:]...)
+	vkey := fmt.Sprintf("%s+%08x+%s", n.Name(), n.KeyHash(), base64.StdEncoding.EncodeToString(pub))
 	return &Signer{note: n, skey: secret, vkey: vkey}, nil
 }
 

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"bytes"
-	"slices"
 	"strconv"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -12,9 +11,8 @@ import (
 // entries. Where an entry was edited and its hash was not, it names the entry,
 // which a root cannot.
 type leafCheck struct {
-	got      []Hash  // of the entries since the last line of hashes
-	checked  int64   // entries before those
-	suspects []int64 // entries that do not have the hash that was kept
+	got     []Hash // of the entries since the last line of hashes
+	checked int64  // entries before those
 }
 
 func (v *verifier) leafLine(line []byte) {
@@ -28,9 +26,7 @@ func (v *verifier) leafLine(line []byte) {
 	} else {
 		for i, h := range kept {
 			if h != v.leaves.got[i] {
-				seq := v.leaves.checked + int64(i)
-				v.leaves.suspects = append(v.leaves.suspects, seq)
-				v.fault(seq, "does not have the hash that was kept for it")
+				v.damage(v.leaves.checked+int64(i), "does not have the hash that was kept for it")
 			}
 		}
 	}
@@ -43,17 +39,6 @@ func (v *verifier) leavesComplete() {
 	if v.leaves != nil && len(v.leaves.got) > 0 {
 		v.fault(-1, "the leaf hashes of %d entries are missing", len(v.leaves.got))
 	}
-}
-
-// suspect returns the first entry in a range whose kept hash is another, or from
-// when there is none, and the last entry that is meant.
-func (c *leafCheck) suspect(from, to int64) (first, last int64) {
-	if c != nil {
-		if i, _ := slices.BinarySearch(c.suspects, from); i < len(c.suspects) && c.suspects[i] < to {
-			return c.suspects[i], c.suspects[i]
-		}
-	}
-	return from, max(from, to-1)
 }
 
 func leavesLine(hashes []Hash) []byte {

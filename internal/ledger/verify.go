@@ -95,6 +95,7 @@ type verifier struct {
 	next    int64 // number that belongs where the next entry stands
 	before  int64 // number of the entry before
 	last    time.Time
+	damaged []int64    // entries that are not what was recorded, some
 	leaves  *leafCheck // nil when the export has no leaf hashes
 	ahead   []*head    // the auditor's, by size, not reached yet
 	heads   []*head    // all
@@ -105,6 +106,29 @@ type verifier struct {
 
 func (v *verifier) fault(seq int64, format string, args ...any) {
 	v.report(Fault{Seq: seq, Last: seq, Line: v.line, What: fmt.Sprintf(format, args...)})
+}
+
+// damage is a fault that shows that the entry is not the one which was recorded.
+func (v *verifier) damage(seq int64, format string, args ...any) {
+	v.fault(seq, format, args...)
+	if len(v.damaged) < MaxFindings {
+		v.damaged = append(v.damaged, seq)
+	}
+}
+
+// suspects returns which of the entries from first to last a wrong root is due
+// to: a damaged one if there is one, else any.
+func (v *verifier) suspects(first, last int64) (int64, int64) {
+	found := int64(-1)
+	for _, seq := range v.damaged {
+		if first <= seq && seq <= last && (found < 0 || seq < found) {
+			found = seq
+		}
+	}
+	if found >= 0 {
+		return found, found
+	}
+	return first, max(first, last)
 }
 
 func (v *verifier) report(f Fault) {
@@ -184,13 +208,13 @@ func (v *verifier) entry(line []byte) {
 	e, err := v.parser.parse(line)
 	switch {
 	case err != nil:
-		v.fault(v.next, "%v", err)
+		v.damage(v.next, "%v", err)
 		e.Seq = v.next
 	case e.Seq == v.next:
 	case e.Seq == v.before+1:
 		v.next = e.Seq // behind a gap that was reported
 	default:
-		v.fault(v.next, "is not in its place: entry %d stands there", e.Seq)
+		v.damage(v.next, "is not in its place: entry %d stands there", e.Seq)
 	}
 	v.before, v.next = e.Seq, v.next+1
 	if err == nil {
