@@ -20,13 +20,13 @@ const module = "github.com/ayegate/ayegate"
 // docs/architecture.md; the two change together.
 var layers = [][]string{
 	{"api", "internal/strictjson", "internal/identity"},
-	{"internal/call"},
-	{"internal/policy", "internal/ledger", "internal/mcp"},
+	{"internal/call", "internal/strictyaml"},
+	{"internal/policy", "internal/ledger", "internal/mcp", "internal/config"},
 	{"internal/approval"},
 	{"internal/store"},
 	{"internal/store/memory", "internal/store/sqlite", "internal/store/storetest"},
 	{"internal/desk"},
-	{"internal/gateway", "internal/web"},
+	{"internal/gateway", "internal/web", "internal/demo"},
 	{"cmd/ayegate"},
 }
 
@@ -51,10 +51,10 @@ var homes = map[string]struct {
 	in  []string
 	why string
 }{
-	"modernc.org/sqlite":                     {[]string{"internal/store/sqlite"}, "database drivers live in their backend"},
+	"modernc.org/sqlite":                     {[]string{"internal/store/sqlite", "internal/demo"}, "database drivers live in their backend; the demo's toy server has a real table"},
 	"cel.dev/cel-go":                         {[]string{"internal/policy"}, "the expression engine is a detail of the policy"},
 	"mvdan.cc/sh/v3":                         {[]string{"internal/policy"}, "shell commands are read where they are judged"},
-	"go.yaml.in/yaml/v3":                     {[]string{"internal/policy", "cmd/ayegate"}, "YAML is for people's files: policies and the configuration"},
+	"go.yaml.in/yaml/v3":                     {[]string{"internal/strictyaml"}, "YAML is for people's files, and those are read strictly"},
 	"golang.org/x/mod":                       {[]string{"internal/ledger", "internal/store", "internal/store/memory", "internal/store/sqlite", "internal/store/storetest"}, "the tree is the ledger's and its stores'"},
 	"github.com/modelcontextprotocol/go-sdk": {nil, "a typed SDK loses what it does not know: peers in tests only"},
 	"github.com/gowebpki/jcs":                {nil, "an oracle for tests"},
