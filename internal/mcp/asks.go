@@ -23,13 +23,13 @@ type asks struct {
 
 // ask sends a request with send and waits for its response. When ctx ends first,
 // the agent is told that nobody waits any more.
-func (a *asks) ask(ctx context.Context, method string, params []byte, send func(context.Context, []byte) error) (Message, error) {
+func (a *asks) ask(ctx context.Context, method string, params []byte, send func(context.Context, eventKind, []byte) error) (Message, error) {
 	id, answer, err := a.begin()
 	if err != nil {
 		return Message{}, err
 	}
 	defer a.end(id)
-	if err := send(ctx, NewRequest(id, method, params)); err != nil {
+	if err := send(ctx, eventRequest, NewRequest(id, method, params)); err != nil {
 		return Message{}, err
 	}
 	select {
@@ -39,7 +39,7 @@ func (a *asks) ask(ctx context.Context, method string, params []byte, send func(
 		}
 		return m, nil
 	case <-ctx.Done():
-		_ = send(context.WithoutCancel(ctx), NewNotification(methodCancelled, cancelledParams(id)))
+		_ = send(ctx, eventNotification, NewNotification(methodCancelled, cancelledParams(id)))
 		return Message{}, context.Cause(ctx)
 	}
 }

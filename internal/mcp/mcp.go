@@ -174,6 +174,7 @@ var (
 	ErrEnded        = errors.New("the exchange has ended")
 	ErrNoAsk        = errors.New("this client cannot be asked on this request")
 	ErrNoSession    = errors.New("no such session")
+	ErrShutdown     = errors.New("ayegate is shutting down")
 )
 
 // Pusher sends messages to one agent outside of any exchange: on the standing
