@@ -99,17 +99,33 @@ type Verdict struct {
 	Scopes   []string      // Ask: scopes the rule offers: "once", "session", "15m", "workspace"
 	TTL      time.Duration // Ask: from asking to the deadline of the claim
 	Pause    bool          // a limit wants the session paused
+	Output   OutputLimit   // what to do with a large result of the call; zero: nothing
 	Revision string        // the policy's hash, "sha256:…"
 	Trace    []Step        // every phase's reasons, in order of evaluation
 }
 
+// OutputLimit bounds the result of a call: one that is larger is held.
+type OutputLimit struct {
+	Limit string // the limit's id; empty: no limit
+	Bytes int64
+}
+
 // Step is one line of a verdict's trace.
 type Step struct {
-	Phase string // "guard", "rule", "limit", "default", "tier"
-	ID    string
-	Hit   bool
-	Note  string // why it hit or not, for people; never argument values
+	Phase   string // "guard", "rule", "limit", "default", "tier"
+	ID      string
+	Through string // the last id, when the step stands for several neighbours; else empty
+	Hit     bool
+	Note    string // why it hit or not, for people; never argument values
 }
+
+// MethodPrefix begins the tool name under which an MCP request that calls no
+// tool is judged: "mcp:prompts/get". Such a method has no definition that could
+// be pinned, so [Facts.Known] does not concern it. No tool may have such a name.
+const MethodPrefix = "mcp:"
+
+// Unmatched is the [Verdict.Rule] of a call that no rule matched.
+const Unmatched = "defaults.unmatched"
 
 // Facts is what a policy may know besides the call.
 type Facts struct {

@@ -1,0 +1,341 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// clause is a guard or a rule: when a call matches, it demands its answer.
+type clause struct {
+	id       string
+	patterns []pattern
+	when     *expr // nil: always
+	effect   Effect
+	demand   demand // Ask, and Deny for its tier
+	why      string
+	undo     string
+	effects  []template
+}
+
+func (b *builder) guards(n node) {
+	if !n.present() {
+		return
+	}
+	for _, item := range b.items(n) {
+		f := b.fields(item, "id", "tool", "when", "deny", "at_least", "why")
+		g := clause{id: b.id(item, f["id"]), patterns: b.tools(item, f["tool"]), when: b.when(f["when"]), why: b.optional(f["why"])}
+		switch deny, least := f["deny"], f["at_least"]; {
+		case deny.present() == least.present():
+			b.fault(item, "a guard has either deny or at_least")
+		case deny.present():
+			g.demand = b.deny(deny)
+		default:
+			g.effect, g.demand = Ask, b.atLeast(least)
+		}
+		b.p.guards = append(b.p.guards, g)
+	}
+}
+
+func (b *builder) rules(n node) {
+	if !n.present() {
+		return
+	}
+	for _, item := range b.items(n) {
+		f := b.fields(item, "id", "tool", "when", "allow", "ask", "deny", "why", "undo", "effects")
+		c := clause{
+			id: b.id(item, f["id"]), patterns: b.tools(item, f["tool"]), when: b.when(f["when"]),
+			why: b.optional(f["why"]), undo: b.optional(f["undo"]), effects: b.templates(f["effects"]),
+		}
+		var answers []string
+		for _, name := range []string{"allow", "ask", "deny"} {
+			if f[name].present() {
+				answers = append(answers, name)
+			}
+		}
+		switch {
+		case len(answers) != 1:
+			b.fault(item, "a rule has exactly one of allow, ask and deny")
+		case answers[0] == "allow":
+			c.effect, c.demand = Allow, b.allow(f["allow"])
+		case answers[0] == "ask":
+			c.effect, c.demand = Ask, b.ask(f["ask"])
+		default:
+			c.demand = b.deny(f["deny"])
+		}
+		b.p.rules = append(b.p.rules, c)
+	}
+}
+
+// id reads the name of a guard, rule or limit, which no other of them may have.
+func (b *builder) id(item, n node) string {
+	if !n.present() {
+		b.fault(item, "id is missing")
+		return ""
+	}
+	id := b.text(n)
+	switch line, taken := b.ids[id]; {
+	case id == "":
+	case !idForm.MatchString(id):
+		b.fault(n, "%q is not an id: letters, digits, dots, hyphens and underscores, at most 64", id)
+	case strings.HasPrefix(id, "defaults."):
+		b.fault(n, `ids that begin with "defaults." are the policy's own`)
+	case taken:
+		b.fault(n, "id %q is already used on line %d", id, line)
+	default:
+		b.ids[id] = n.y.Line
+	}
+	return id
+}
+
+func (b *builder) tools(item, n node) []pattern {
+	if !n.present() {
+		b.fault(item, `tool is missing: write "server.tool", a glob such as "fs.read_*", or "*" for every tool`)
+		return nil
+	}
+	var out []pattern
+	for _, t := range b.texts(n) {
+		p, err := parsePattern(t.y.Value)
+		if err != "" {
+			b.fault(t, "%s", err)
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func (b *builder) optional(n node) string {
+	if !n.present() {
+		return ""
+	}
+	return b.text(n)
+}
+
+// when reads a condition.
+func (b *builder) when(n node) *expr {
+	return b.expression(n, condition)
+}
+
+func (b *builder) expression(n node, want kind) *expr {
+	if !n.present() {
+		return nil
+	}
+	src, ok := b.scalar(n, "an expression", "!!str", "!!bool", "!!int", "!!float")
+	if !ok {
+		return nil
+	}
+	x, errs := b.compiler.compile(src, want)
+	for _, err := range errs {
+		b.fault(n, "%s", err)
+	}
+	return x
+}
+
+func (b *builder) templates(n node) []template {
+	if !n.present() {
+		return nil
+	}
+	var out []template
+	for _, item := range b.texts(n) {
+		t, err := parseTemplate(item.y.Value)
+		if err != "" {
+			b.fault(item, "%s", err)
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// allow reads the answer of a rule that lets a call run. What is hard to undo
+// is asked by definition, so an allow reaches up to R2.
+func (b *builder) allow(n node) demand {
+	f := b.fields(n, "tier")
+	if !f["tier"].present() {
+		if n.y.Kind == yaml.MappingNode {
+			b.fault(n, "tier is missing: an allow says R0, R1 or R2")
+		}
+		return demand{}
+	}
+	t := b.tier(f["tier"])
+	if t >= R3 {
+		b.fault(f["tier"], "%s is asked by definition: use ask, or a lower tier if the call can be undone", t)
+	}
+	return demand{tier: t}
+}
+
+// deny reads "deny: true" or "deny: {tier: R4}".
+func (b *builder) deny(n node) demand {
+	if n.y.Kind != yaml.ScalarNode {
+		f := b.fields(n, "tier")
+		return demand{tier: b.tierOr(f["tier"], R3)}
+	}
+	if yes, ok := b.truth(n); ok && !yes {
+		b.fault(n, "deny: false says nothing: leave it out")
+	}
+	return demand{tier: R3}
+}
+
+func (b *builder) ask(n node) demand {
+	f := b.fields(n, "of", "tier", "scope", "ttl", "quorum", "confirm", "salient")
+	return b.demand(n, f, "of")
+}
+
+func (b *builder) atLeast(n node) demand {
+	f := b.fields(n, "ask", "tier", "scope", "ttl", "quorum", "confirm", "salient")
+	return b.demand(n, f, "ask")
+}
+
+// demand reads how a call is asked; set is the name of the key for who decides.
+func (b *builder) demand(n node, f map[string]node, set string) demand {
+	d := demand{
+		of:     b.set(b.setName(f[set])),
+		tier:   b.tierOr(f["tier"], R3),
+		quorum: int(b.count(f["quorum"], 1, 100)),
+		ttl:    b.length(f["ttl"], minTTL, maxTTL),
+	}
+	d.pair = d.quorum == 0 && d.tier == R4
+	d.scopes = b.offered(f["scope"], d.tier)
+	d.typed = d.tier == R4
+	if f["confirm"].present() {
+		for _, item := range b.texts(f["confirm"]) {
+			if b.oneOf(item, string(Typed)) != "" {
+				d.typed = true
+			}
+		}
+	}
+	d.salient = b.salient(f["salient"])
+	b.reachable(f["quorum"], d)
+	return d
+}
+
+// reachable refuses a quorum that a set of named users can never give.
+func (b *builder) reachable(n node, d demand) {
+	if people, closed := d.of.people(""); closed && d.quorum > people {
+		b.fault(n, "needs %d people, but only %d of %q may approve", d.quorum, people, d.of.Name)
+	}
+}
+
+// set returns a set of approvers by its checked name, or the default set.
+func (b *builder) set(name string) Approvers {
+	if name == "" {
+		name = b.p.defaults.Of
+	}
+	return b.p.approvers[name]
+}
+
+func (b *builder) tierOr(n node, otherwise RiskTier) RiskTier {
+	if !n.present() {
+		return otherwise
+	}
+	return b.tier(n)
+}
+
+// tier reads R0 … R4; one that cannot be read counts as the highest.
+func (b *builder) tier(n node) RiskTier {
+	tiers := []string{"R0", "R1", "R2", "R3", "R4"}
+	if i := slices.Index(tiers, b.oneOf(n, tiers...)); i >= 0 {
+		return RiskTier(i)
+	}
+	return R4
+}
+
+// offered reads how far an approval may reach beyond the one call.
+func (b *builder) offered(n node, tier RiskTier) []grantScope {
+	out := []grantScope{{kind: reachOnce}}
+	if !n.present() {
+		return out
+	}
+	for _, item := range b.texts(n) {
+		s, err := parseGrantScope(item.y.Value)
+		switch {
+		case err != "":
+			b.fault(item, "%s", err)
+		case !s.fits(tier):
+			b.fault(item, "%q is not offered at %s%s", item.y.Value, tier, map[bool]string{true: ": once only", false: ""}[tier == R4])
+		case !slices.Contains(out, s):
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// salient reads the arguments that a typed confirmation repeats.
+func (b *builder) salient(n node) []argPath {
+	if !n.present() {
+		return nil
+	}
+	var out []argPath
+	for _, item := range b.texts(n) {
+		p, err := parseArgPath(item.y.Value)
+		if err != "" {
+			b.fault(item, "%s", err)
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// grantScope is how far an approval reaches.
+type grantScope struct {
+	kind   reach
+	window time.Duration // of reach window
+}
+
+type reach uint8
+
+const (
+	reachOnce reach = iota
+	reachWindow
+	reachSession
+	reachWorkspace
+)
+
+func parseGrantScope(s string) (grantScope, string) {
+	switch s {
+	case "once":
+		return grantScope{kind: reachOnce}, ""
+	case "session":
+		return grantScope{kind: reachSession}, ""
+	case "workspace":
+		return grantScope{kind: reachWorkspace}, ""
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return grantScope{}, `"` + s + `" is not a scope: once, session, workspace or a duration such as 15m`
+	}
+	if d < minWindow || d > maxWindow {
+		return grantScope{}, s + " is not between " + short(minWindow) + " and " + short(maxWindow)
+	}
+	return grantScope{reachWindow, d}, ""
+}
+
+// fits reports whether approvals of a tier may reach so far: R4 once only,
+// nothing from R3 up for a whole workspace.
+func (s grantScope) fits(t RiskTier) bool {
+	switch t {
+	case R4:
+		return s.kind == reachOnce
+	case R3:
+		return s.kind != reachWorkspace
+	default:
+		return true
+	}
+}
+
+func (s grantScope) String() string {
+	switch s.kind {
+	case reachSession:
+		return "session"
+	case reachWorkspace:
+		return "workspace"
+	case reachWindow:
+		return short(s.window)
+	default:
+		return "once"
+	}
+}

@@ -1,0 +1,158 @@
+package policy
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+// maxURL bounds a URL that is judged, in bytes.
+const maxURL = 8192
+
+// hostOf returns the host of a URL as every program must read it: lower case,
+// names in their ASCII form, addresses in their one canonical form. A URL that
+// two programs could read differently has no host, only a reason.
+func hostOf(u string) (string, reason) {
+	if len(u) > maxURL {
+		return "", "the URL is too long"
+	}
+	for i := range len(u) {
+		if c := u[i]; c <= ' ' || c == 0x7f || c == '\\' {
+			return "", "the URL holds a space, a control character or a backslash"
+		}
+	}
+	scheme, rest, ok := strings.Cut(u, "://")
+	if !ok || !isScheme(scheme) {
+		return "", "the URL is not of the form scheme://host"
+	}
+	authority := rest
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		authority = rest[:end]
+	}
+	if strings.Contains(authority, "@") {
+		return "", "the URL holds user information"
+	}
+	host, port := authority, ""
+	if strings.HasPrefix(authority, "[") {
+		end := strings.IndexByte(authority, ']')
+		if end < 0 {
+			return "", "the URL's host is malformed"
+		}
+		host, port = authority[:end+1], authority[end+1:]
+	} else if colon := strings.IndexByte(authority, ':'); colon >= 0 {
+		host, port = authority[:colon], authority[colon:]
+	}
+	if port != "" && !isPort(port) {
+		return "", "the URL's port is malformed"
+	}
+	return canonicalHost(host)
+}
+
+func isScheme(s string) bool {
+	for i := range len(s) {
+		c := s[i] | 0x20
+		if !('a' <= c && c <= 'z' || i > 0 && ('0' <= s[i] && s[i] <= '9' || s[i] == '+' || s[i] == '-' || s[i] == '.')) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isPort(s string) bool {
+	digits := s[1:]
+	return s[0] == ':' && len(digits) <= 5 && strings.Trim(digits, "0123456789") == ""
+}
+
+// canonicalHost returns a host name's or address's one spelling.
+func canonicalHost(host string) (string, reason) {
+	if strings.HasPrefix(host, "[") {
+		addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+		if err != nil || !addr.Is6() || addr.Is4In6() || addr.Zone() != "" {
+			return "", "the URL's host is not a plain address"
+		}
+		return addr.String(), ""
+	}
+	if strings.IndexFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
+		ascii, err := idna.Lookup.ToASCII(host)
+		if err != nil || HasHidden(host) || strings.ContainsAny(host, "ßς") {
+			return "", "the URL's host is not a valid international name"
+		}
+		host = ascii
+	}
+	host = strings.ToLower(host)
+	if len(host) > 253 {
+		return "", "the URL's host is too long"
+	}
+	last := host
+	for rest, more := host, true; more; {
+		last, rest, more = strings.Cut(rest, ".")
+		if !isLabel(last) {
+			return "", "the URL's host is malformed"
+		}
+	}
+	// A last label that is a number makes a name an address for browsers and for
+	// C libraries, in many spellings; one of them is accepted.
+	if '0' <= last[0] && last[0] <= '9' && (strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x")) {
+		addr, err := netip.ParseAddr(host)
+		if err != nil || addr.String() != host {
+			return "", "the URL's host is not a plain address"
+		}
+	}
+	return host, ""
+}
+
+// isLabel reports whether s is a label of a host name in ASCII form.
+func isLabel(s string) bool {
+	if s == "" || len(s) > 63 || s[0] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_') {
+			return false
+		}
+	}
+	return true
+}
+
+// domainPattern names a host, or with wild every host below it.
+type domainPattern struct {
+	host string
+	wild bool
+}
+
+func parseDomainPattern(s string) (domainPattern, string) {
+	name, wild := strings.CutPrefix(s, "*.")
+	if strings.Contains(name, "*") {
+		return domainPattern{}, `"*." may only stand at the beginning of a domain`
+	}
+	if strings.Contains(name, ":") && !strings.HasPrefix(name, "[") {
+		return domainPattern{}, "a domain has no scheme and no port"
+	}
+	host, why := canonicalHost(name)
+	if why != "" {
+		return domainPattern{}, `"` + s + `" is not a domain such as "api.example.com" or "*.example.com"`
+	}
+	return domainPattern{host, wild}, ""
+}
+
+// names compares labels: "*.example.com" is no suffix of "evil-example.com".
+func (d domainPattern) names(host string) bool {
+	if !d.wild {
+		return host == d.host
+	}
+	below, found := strings.CutSuffix(host, d.host)
+	return found && len(below) > 1 && below[len(below)-1] == '.'
+}
+
+// hosts reports whether a URL's host is in the scope.
+func (s *scope) hosts(u string) (bool, reason) {
+	host, why := hostOf(u)
+	if why != "" {
+		return false, why
+	}
+	in := func(d domainPattern) bool { return d.names(host) }
+	return slices.ContainsFunc(s.domains, in) && !slices.ContainsFunc(s.domainsExcept, in), ""
+}
