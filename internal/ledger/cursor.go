@@ -80,14 +80,16 @@ func valueEnd(b []byte) int {
 		case '{', '[':
 			depth++
 			continue
-		case '}', ']', ',':
+		case '}', ']':
 			if depth == 0 {
 				return i // behind a number or a word
 			}
-			if b[i] == ',' {
-				continue
-			}
 			depth--
+		case ',':
+			if depth == 0 {
+				return i
+			}
+			continue
 		default:
 			continue
 		}
@@ -95,7 +97,10 @@ func valueEnd(b []byte) int {
 			return i + 1
 		}
 	}
-	return -1
+	if depth > 0 {
+		return -1
+	}
+	return len(b)
 }
 
 // textEnd returns where the string at the start of b ends, -1 if nowhere.

@@ -182,7 +182,7 @@ var kinds = [...]Kind{
 	RequestAsked, RequestAttached, RequestDecided, RequestAmended, RequestRejudged,
 	RequestExtended, RequestDryRun, RequestClaimed, RequestRedeemed, RequestFinished,
 	RequestLost, RequestResolved, RequestExpired, RequestCancelled, RequestDenied,
-	ResultPickedUp, ResultReplayed,
+	ResultPickedUp, CallRepeated, ResultReplayed,
 	GrantGiven, GrantRevoked, GrantVoided,
 	PolicyLoaded, PolicyRejected, DefinitionPinned, DefinitionChanged,
 	DefinitionAccepted, ConfigLoaded,
