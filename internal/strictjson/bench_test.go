@@ -1,4 +1,4 @@
-package strictjson
+package strictjson_test
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ayegate/ayegate/internal/strictjson"
 )
 
 // corpus are the documents that the benchmarks read: what agents send, and what an attacker would.
@@ -49,7 +51,7 @@ func BenchmarkCanonical(b *testing.B) {
 			b.ReportAllocs()
 			dst := make([]byte, 0, 2*len(doc))
 			for b.Loop() {
-				_, _ = Canonical(dst, doc, Limits{})
+				_, _ = strictjson.Canonical(dst, doc, strictjson.Limits{})
 			}
 		})
 	}
@@ -61,7 +63,7 @@ func BenchmarkCheck(b *testing.B) {
 			b.SetBytes(int64(len(doc)))
 			b.ReportAllocs()
 			for b.Loop() {
-				_ = Check(doc, Limits{})
+				_ = strictjson.Check(doc, strictjson.Limits{})
 			}
 		})
 	}
@@ -71,7 +73,7 @@ func BenchmarkGet(b *testing.B) {
 	doc := corpus()["call 360 B"]
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok := Get(doc, "edits", "1", "new"); !ok {
+		if _, ok := strictjson.Get(doc, "edits", "1", "new"); !ok {
 			b.Fatal("not found")
 		}
 	}
@@ -82,7 +84,7 @@ func BenchmarkTree(b *testing.B) {
 	b.SetBytes(int64(len(doc)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Tree(doc, Limits{}); err != nil {
+		if _, err := strictjson.Tree(doc, strictjson.Limits{}); err != nil {
 			b.Fatal(err)
 		}
 	}
