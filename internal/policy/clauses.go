@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // clause is a guard or a rule: when a call matches, it demands its answer.
@@ -21,16 +19,16 @@ type clause struct {
 }
 
 func (b *builder) guards(n node) {
-	if !n.present() {
+	if !n.Present() {
 		return
 	}
-	for _, item := range b.items(n) {
-		f := b.fields(item, "id", "tool", "when", "deny", "at_least", "why")
+	for _, item := range b.Items(n) {
+		f := b.Fields(item, "id", "tool", "when", "deny", "at_least", "why")
 		g := clause{id: b.id(item, f["id"]), patterns: b.tools(item, f["tool"]), when: b.when(f["when"]), why: b.optional(f["why"])}
 		switch deny, least := f["deny"], f["at_least"]; {
-		case deny.present() == least.present():
+		case deny.Present() == least.Present():
 			b.fault(item, "a guard has either deny or at_least")
-		case deny.present():
+		case deny.Present():
 			g.demand = b.deny(deny)
 		default:
 			g.effect, g.demand = Ask, b.atLeast(least)
@@ -40,18 +38,18 @@ func (b *builder) guards(n node) {
 }
 
 func (b *builder) rules(n node) {
-	if !n.present() {
+	if !n.Present() {
 		return
 	}
-	for _, item := range b.items(n) {
-		f := b.fields(item, "id", "tool", "when", "allow", "ask", "deny", "why", "undo", "effects")
+	for _, item := range b.Items(n) {
+		f := b.Fields(item, "id", "tool", "when", "allow", "ask", "deny", "why", "undo", "effects")
 		c := clause{
 			id: b.id(item, f["id"]), patterns: b.tools(item, f["tool"]), when: b.when(f["when"]),
 			why: b.optional(f["why"]), undo: b.optional(f["undo"]), effects: b.templates(f["effects"]),
 		}
 		var answers []string
 		for _, name := range []string{"allow", "ask", "deny"} {
-			if f[name].present() {
+			if f[name].Present() {
 				answers = append(answers, name)
 			}
 		}
@@ -71,33 +69,33 @@ func (b *builder) rules(n node) {
 
 // id reads the name of a guard, rule or limit, which no other of them may have.
 func (b *builder) id(item, n node) string {
-	if !n.present() {
+	if !n.Present() {
 		b.fault(item, "id is missing")
 		return ""
 	}
-	id := b.text(n)
-	switch line, taken := b.ids[id]; {
+	id := b.Text(n)
+	switch at, taken := b.ids[id]; {
 	case id == "":
 	case !idForm.MatchString(id):
 		b.fault(n, "%q is not an id: letters, digits, dots, hyphens and underscores, at most 64", id)
 	case strings.HasPrefix(id, "defaults."):
 		b.fault(n, `ids that begin with "defaults." are the policy's own`)
 	case taken:
-		b.fault(n, "id %q is already used on line %d", id, line)
+		b.fault(n, "id %q is already used on line %d", id, at)
 	default:
-		b.ids[id] = n.y.Line
+		b.ids[id] = line(n)
 	}
 	return id
 }
 
 func (b *builder) tools(item, n node) []pattern {
-	if !n.present() {
+	if !n.Present() {
 		b.fault(item, `tool is missing: write "server.tool", a glob such as "fs.read_*", or "*" for every tool`)
 		return nil
 	}
 	var out []pattern
-	for _, t := range b.texts(n) {
-		p, err := parsePattern(t.y.Value)
+	for _, t := range b.Texts(n) {
+		p, err := parsePattern(b.Text(t))
 		if err != "" {
 			b.fault(t, "%s", err)
 			continue
@@ -108,10 +106,10 @@ func (b *builder) tools(item, n node) []pattern {
 }
 
 func (b *builder) optional(n node) string {
-	if !n.present() {
+	if !n.Present() {
 		return ""
 	}
-	return b.text(n)
+	return b.Text(n)
 }
 
 // when reads a condition.
@@ -120,11 +118,11 @@ func (b *builder) when(n node) *expr {
 }
 
 func (b *builder) expression(n node, want kind) *expr {
-	if !n.present() {
+	if !n.Present() {
 		return nil
 	}
-	src, ok := b.scalar(n, "an expression", "!!str", "!!bool", "!!int", "!!float")
-	if !ok {
+	src := b.Text(n)
+	if src == "" {
 		return nil
 	}
 	x, errs := b.compiler.compile(src, want)
@@ -135,12 +133,12 @@ func (b *builder) expression(n node, want kind) *expr {
 }
 
 func (b *builder) templates(n node) []template {
-	if !n.present() {
+	if !n.Present() {
 		return nil
 	}
 	var out []template
-	for _, item := range b.texts(n) {
-		t, err := parseTemplate(item.y.Value)
+	for _, item := range b.Texts(n) {
+		t, err := parseTemplate(b.Text(item))
 		if err != "" {
 			b.fault(item, "%s", err)
 			continue
@@ -153,11 +151,9 @@ func (b *builder) templates(n node) []template {
 // allow reads the answer of a rule that lets a call run. What is hard to undo
 // is asked by definition, so an allow reaches up to R2.
 func (b *builder) allow(n node) demand {
-	f := b.fields(n, "tier")
-	if !f["tier"].present() {
-		if n.y.Kind == yaml.MappingNode {
-			b.fault(n, "tier is missing: an allow says R0, R1 or R2")
-		}
+	f := b.Fields(n, "tier")
+	if !f["tier"].Present() {
+		b.fault(n, "tier is missing: an allow says R0, R1 or R2")
 		return demand{}
 	}
 	t := b.tier(f["tier"])
@@ -169,23 +165,23 @@ func (b *builder) allow(n node) demand {
 
 // deny reads "deny: true" or "deny: {tier: R4}".
 func (b *builder) deny(n node) demand {
-	if n.y.Kind != yaml.ScalarNode {
-		f := b.fields(n, "tier")
-		return demand{tier: b.tierOr(f["tier"], R3)}
+	if isTruth(n) {
+		if yes, _ := b.Truth(n); !yes {
+			b.fault(n, "deny: false says nothing: leave it out")
+		}
+		return demand{tier: R3}
 	}
-	if yes, ok := b.truth(n); ok && !yes {
-		b.fault(n, "deny: false says nothing: leave it out")
-	}
-	return demand{tier: R3}
+	f := b.Fields(n, "tier")
+	return demand{tier: b.tierOr(f["tier"], R3)}
 }
 
 func (b *builder) ask(n node) demand {
-	f := b.fields(n, "of", "tier", "scope", "ttl", "quorum", "confirm", "salient")
+	f := b.Fields(n, "of", "tier", "scope", "ttl", "quorum", "confirm", "salient")
 	return b.demand(n, f, "of")
 }
 
 func (b *builder) atLeast(n node) demand {
-	f := b.fields(n, "ask", "tier", "scope", "ttl", "quorum", "confirm", "salient")
+	f := b.Fields(n, "ask", "tier", "scope", "ttl", "quorum", "confirm", "salient")
 	return b.demand(n, f, "ask")
 }
 
@@ -194,15 +190,15 @@ func (b *builder) demand(n node, f map[string]node, set string) demand {
 	d := demand{
 		of:     b.set(b.setName(f[set])),
 		tier:   b.tierOr(f["tier"], R3),
-		quorum: int(b.count(f["quorum"], 1, 100)),
-		ttl:    b.length(f["ttl"], minTTL, maxTTL),
+		quorum: int(b.Count(f["quorum"], 1, 100)),
+		ttl:    b.Length(f["ttl"], minTTL, maxTTL),
 	}
 	d.pair = d.quorum == 0 && d.tier == R4
 	d.scopes = b.offered(f["scope"], d.tier)
 	d.typed = d.tier == R4
-	if f["confirm"].present() {
-		for _, item := range b.texts(f["confirm"]) {
-			if b.oneOf(item, string(Typed)) != "" {
+	if f["confirm"].Present() {
+		for _, item := range b.Texts(f["confirm"]) {
+			if b.OneOf(item, string(Typed)) != "" {
 				d.typed = true
 			}
 		}
@@ -228,7 +224,7 @@ func (b *builder) set(name string) Approvers {
 }
 
 func (b *builder) tierOr(n node, otherwise RiskTier) RiskTier {
-	if !n.present() {
+	if !n.Present() {
 		return otherwise
 	}
 	return b.tier(n)
@@ -237,7 +233,7 @@ func (b *builder) tierOr(n node, otherwise RiskTier) RiskTier {
 // tier reads R0 … R4; one that cannot be read counts as the highest.
 func (b *builder) tier(n node) RiskTier {
 	tiers := []string{"R0", "R1", "R2", "R3", "R4"}
-	if i := slices.Index(tiers, b.oneOf(n, tiers...)); i >= 0 {
+	if i := slices.Index(tiers, b.OneOf(n, tiers...)); i >= 0 {
 		return RiskTier(i)
 	}
 	return R4
@@ -246,16 +242,16 @@ func (b *builder) tier(n node) RiskTier {
 // offered reads how far an approval may reach beyond the one call.
 func (b *builder) offered(n node, tier RiskTier) []grantScope {
 	out := []grantScope{{kind: reachOnce}}
-	if !n.present() {
+	if !n.Present() {
 		return out
 	}
-	for _, item := range b.texts(n) {
-		s, err := parseGrantScope(item.y.Value)
+	for _, item := range b.Texts(n) {
+		s, err := parseGrantScope(b.Text(item))
 		switch {
 		case err != "":
 			b.fault(item, "%s", err)
 		case !s.fits(tier):
-			b.fault(item, "%q is not offered at %s%s", item.y.Value, tier, map[bool]string{true: ": once only", false: ""}[tier == R4])
+			b.fault(item, "%q is not offered at %s", s, tier)
 		case !slices.Contains(out, s):
 			out = append(out, s)
 		}
@@ -265,12 +261,12 @@ func (b *builder) offered(n node, tier RiskTier) []grantScope {
 
 // salient reads the arguments that a typed confirmation repeats.
 func (b *builder) salient(n node) []argPath {
-	if !n.present() {
+	if !n.Present() {
 		return nil
 	}
 	var out []argPath
-	for _, item := range b.texts(n) {
-		p, err := parseArgPath(item.y.Value)
+	for _, item := range b.Texts(n) {
+		p, err := parseArgPath(b.Text(item))
 		if err != "" {
 			b.fault(item, "%s", err)
 			continue

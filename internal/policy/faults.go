@@ -1,103 +1,63 @@
 package policy
 
 import (
-	"fmt"
-	"slices"
-	"strings"
+	"time"
+
+	"github.com/ayegate/ayegate/internal/strictyaml"
 )
 
 // Fault is one thing wrong with a policy or test file.
-type Fault struct {
-	File   string
-	Line   int    // 1-based; 0 when the whole file is meant
-	Column int    // 1-based
-	Path   string // where in the document, "rules[3].ask.ttl"; empty for the whole
-	Text   string // what is wrong and what to write instead
+type Fault = strictyaml.Fault
+
+// Faults is everything wrong with a file. A file with a fault is not loaded at all.
+type Faults = strictyaml.Faults
+
+// reader reads a file of this package.
+type reader struct{ strictyaml.Reader }
+
+type node = strictyaml.Node
+
+func (r *reader) fault(n node, format string, args ...any) { r.Fault(n, format, args...) }
+
+// line returns where a node is.
+func line(n node) int {
+	var probe strictyaml.Reader
+	probe.Fault(n, "here")
+	return probe.Faults[0].Line
 }
 
-func (f Fault) String() string {
-	var b strings.Builder
-	b.WriteString(f.File)
-	if f.Line > 0 {
-		fmt.Fprintf(&b, ":%d:%d", f.Line, f.Column)
-	}
-	b.WriteString(": ")
-	if f.Path != "" {
-		b.WriteString(f.Path + ": ")
-	}
-	b.WriteString(f.Text)
-	return b.String()
+// isText and isTruth report what a node is, without a fault when it is not.
+
+func isText(n node) bool {
+	var probe strictyaml.Reader
+	probe.Text(n)
+	return len(probe.Faults) == 0
 }
 
-// Faults is everything wrong with a file, in the order of its lines. A file with
-// a fault is not loaded at all.
-type Faults []Fault
-
-func (f Faults) Error() string {
-	lines := make([]string, len(f))
-	for i, one := range f {
-		lines[i] = one.String()
-	}
-	return strings.Join(lines, "\n")
+func isTruth(n node) bool {
+	var probe strictyaml.Reader
+	probe.Truth(n)
+	return len(probe.Faults) == 0
 }
 
-// inOrder sorts the faults by place and drops repetitions.
-func (f Faults) inOrder() Faults {
-	slices.SortStableFunc(f, func(a, b Fault) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
-	})
-	return slices.Compact(f)
+// amount returns a number in millionths. A decimal is written as a text, so that
+// it is read as it stands and not through a double.
+func (r *reader) amount(n node) int64 {
+	if !isText(n) {
+		return million * r.Count(n, 0, maxAmount/million)
+	}
+	s := r.Text(n)
+	v, ok := millionths(s)
+	if !ok || v < 0 || v > maxAmount {
+		r.fault(n, "%q is not an amount such as \"99.50\", with at most six decimals", s)
+		return 0
+	}
+	return v
 }
 
-// nearest returns the name a person probably meant, or "" when none is close.
-func nearest(got string, names []string) string {
-	best, distance := "", 1+max(1, len(got)/3)
-	for _, name := range names {
-		if d := edits(got, name); d < distance {
-			best, distance = name, d
-		}
-	}
-	return best
-}
+// maxAmount bounds an amount of a limit, in millionths: a million millions.
+const maxAmount = 1_000_000_000_000 * million
 
-// edits is the number of single-byte insertions, deletions, replacements and
-// swaps of neighbours that turn a into b.
-func edits(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	two, one := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range one {
-		one[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row := make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(one[j]+1, row[j-1]+1, one[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], two[j-2]+1)
-			}
-		}
-		two, one = one, row
-	}
-	return one[len(b)]
-}
+func short(d time.Duration) string { return strictyaml.Short(d) }
 
-// meant is the suggestion to append to a message about an unknown name.
-func meant(got string, names []string) string {
-	if near := nearest(got, names); near != "" {
-		return fmt.Sprintf("; did you mean %q?", near)
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "; known: " + strings.Join(names, ", ")
-}
+func meant(got string, names []string) string { return strictyaml.Meant(got, names) }

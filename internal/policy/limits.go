@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"cel.dev/cel-go/common/types"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/ayegate/ayegate/internal/call"
 )
@@ -45,18 +44,18 @@ const (
 )
 
 func (b *builder) limits(n node) {
-	if !n.present() {
+	if !n.Present() {
 		return
 	}
-	for _, item := range b.items(n) {
-		f := b.fields(item, "id", "tool", "when", "count", "sum", "denials", "output_bytes", "above", "per", "by", "then", "why")
+	for _, item := range b.Items(n) {
+		f := b.Fields(item, "id", "tool", "when", "count", "sum", "denials", "output_bytes", "above", "per", "by", "then", "why")
 		l := limit{id: b.id(item, f["id"]), when: b.when(f["when"]), why: b.optional(f["why"])}
-		if f["tool"].present() {
+		if f["tool"].Present() {
 			l.patterns = b.tools(item, f["tool"])
 		}
 		var kinds []string
 		for _, name := range []string{"count", "sum", "denials", "output_bytes"} {
-			if f[name].present() {
+			if f[name].Present() {
 				kinds = append(kinds, name)
 			}
 		}
@@ -79,26 +78,26 @@ func (b *builder) measure(l *limit, kind string, item node, f map[string]node) {
 			needed = needed || n == name
 		}
 		switch {
-		case needed && !f[name].present():
+		case needed && !f[name].Present():
 			b.fault(item, "%s is missing: a limit with %s needs it", name, kind)
-		case !needed && f[name].present():
+		case !needed && f[name].Present():
 			b.fault(f[name], "a limit with %s takes no %s", kind, name)
 		}
 	}
-	l.by = b.oneOf(f["by"], "session", "agent", "owner", "workspace", "all")
-	l.per = b.length(f["per"], minPer, maxPer)
+	l.by = b.OneOf(f["by"], "session", "agent", "owner", "workspace", "all")
+	l.per = b.Length(f["per"], minPer, maxPer)
 	switch kind {
 	case "count":
-		l.kind, l.max = counting, b.count(f[kind], 0, math.MaxInt32)
+		l.kind, l.max = counting, b.Count(f[kind], 0, math.MaxInt32)
 	case "sum":
 		l.kind, l.sum = summing, b.expression(f[kind], amount)
-		if f["above"].present() {
+		if f["above"].Present() {
 			l.max = b.amount(f["above"])
 		}
 	case "denials":
-		l.kind, l.max = refusals, b.count(f[kind], 1, math.MaxInt32)
+		l.kind, l.max = refusals, b.Count(f[kind], 1, math.MaxInt32)
 	default:
-		l.kind, l.max = output, b.size(f[kind])
+		l.kind, l.max = output, b.Size(f[kind])
 	}
 }
 
@@ -106,22 +105,22 @@ func (b *builder) measure(l *limit, kind string, item node, f map[string]node) {
 func (b *builder) then(l *limit, item, n node) {
 	l.demand = demand{of: b.set(""), scopes: []grantScope{{kind: reachOnce}}}
 	switch {
-	case !n.present():
+	case !n.Present():
 		b.fault(item, "then is missing: what happens when the limit is reached?")
 	case l.kind == output:
 		l.then = thenHold
-		b.oneOf(n, "hold_result")
-	case n.y.Kind == yaml.MappingNode:
-		f := b.fields(n, "ask", "quorum", "ttl")
+		b.OneOf(n, "hold_result")
+	case !isText(n):
+		f := b.Fields(n, "ask", "quorum", "ttl")
 		l.demand.of = b.set(b.setName(f["ask"]))
-		l.demand.quorum = int(b.count(f["quorum"], 1, 100))
-		l.demand.ttl = b.length(f["ttl"], minTTL, maxTTL)
-		if !f["ask"].present() {
+		l.demand.quorum = int(b.Count(f["quorum"], 1, 100))
+		l.demand.ttl = b.Length(f["ttl"], minTTL, maxTTL)
+		if !f["ask"].Present() {
 			b.fault(n, "ask is missing: who decides?")
 		}
 		b.reachable(f["quorum"], l.demand)
 	default:
-		switch b.oneOf(n, "ask", "deny", "pause_session") {
+		switch b.OneOf(n, "ask", "deny", "pause_session") {
 		case "deny":
 			l.then = thenDeny
 		case "pause_session":

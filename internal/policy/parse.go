@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ayegate/ayegate/internal/strictyaml"
 )
 
 // Bounds of what a policy may say about time.
@@ -48,15 +50,15 @@ type Defaults struct {
 // error of a policy that is not accepted is a [Faults] with everything that is
 // wrong with it; there is no such thing as half a policy.
 func Parse(name string, src []byte) (*Policy, error) {
-	r := &reader{file: name}
-	doc := r.document(src)
+	r := &reader{strictyaml.Reader{File: name}}
+	doc := r.Document(src)
 	sum := sha256.Sum256(src)
 	p := &Policy{name: name, revision: "sha256:" + hex.EncodeToString(sum[:])}
-	if doc.present() {
+	if doc.Present() {
 		newBuilder(r, p).build(doc)
 	}
-	if len(r.faults) > 0 {
-		return nil, r.faults.inOrder()
+	if len(r.Faults) > 0 {
+		return nil, r.Faults.InOrder()
 	}
 	return p, nil
 }
@@ -98,10 +100,7 @@ var (
 )
 
 func (b *builder) build(doc node) {
-	f := b.fields(doc, "version", "defaults", "approvers", "scopes", "guards", "rules", "limits")
-	if len(f) == 0 && doc.y.Tag == "!!null" {
-		return // reported as an empty document by fields
-	}
+	f := b.Fields(doc, "version", "defaults", "approvers", "scopes", "guards", "rules", "limits")
 	b.version(doc, f["version"])
 	b.approvers(f["approvers"])
 	b.scopes(f["scopes"])
@@ -110,32 +109,33 @@ func (b *builder) build(doc node) {
 	b.guards(f["guards"])
 	b.rules(f["rules"])
 	b.limits(f["limits"])
-	if len(b.faults) == 0 {
+	if len(b.Faults) == 0 {
 		b.p.index = b.p.buildIndex()
 	}
 }
 
 func (b *builder) version(doc, n node) {
-	if !n.present() {
+	if !n.Present() {
 		b.fault(doc, `"version: 1" is missing`)
 		return
 	}
-	if v, ok := b.scalar(n, "1", "!!int"); ok && v != "1" {
-		b.fault(n, "version %s is not known here; this ayegate reads version 1", v)
+	known := len(b.Faults)
+	if v := b.Count(n, 0, 1<<30); v != 1 && len(b.Faults) == known {
+		b.fault(n, "version %d is not known here; this ayegate reads version 1", v)
 	}
 }
 
 func (b *builder) defaults(n node) {
 	d := Defaults{Unmatched: Ask, TTL: DefaultTTL, Unknown: Ask, Opaque: Ask}
-	if n.present() {
-		f := b.fields(n, "unmatched", "ttl", "on_expiry", "of", "unknown", "opaque")
-		if b.oneOf(f["unmatched"], "ask", "deny") == "deny" {
+	if n.Present() {
+		f := b.Fields(n, "unmatched", "ttl", "on_expiry", "of", "unknown", "opaque")
+		if b.OneOf(f["unmatched"], "ask", "deny") == "deny" {
 			d.Unmatched = Deny
 		}
-		if ttl := b.length(f["ttl"], minTTL, maxTTL); ttl != 0 {
+		if ttl := b.Length(f["ttl"], minTTL, maxTTL); ttl != 0 {
 			d.TTL = ttl
 		}
-		b.oneOf(f["on_expiry"], "deny")
+		b.OneOf(f["on_expiry"], "deny")
 		d.Of = b.setName(f["of"])
 		d.Unknown = b.suspicion(f["unknown"])
 		d.Opaque = b.suspicion(f["opaque"])
@@ -145,7 +145,7 @@ func (b *builder) defaults(n node) {
 
 // suspicion reads who decides about a suspicious call: people, or the rules alone.
 func (b *builder) suspicion(n node) Effect {
-	if b.oneOf(n, "ask", "rules") == "rules" {
+	if b.OneOf(n, "ask", "rules") == "rules" {
 		return Allow
 	}
 	return Ask
@@ -153,29 +153,29 @@ func (b *builder) suspicion(n node) Effect {
 
 func (b *builder) approvers(n node) {
 	b.p.approvers = map[string]Approvers{}
-	if !n.present() {
+	if !n.Present() {
 		return
 	}
-	for _, m := range b.members(n) {
-		if !idForm.MatchString(m.name) {
-			b.fault(m.key, "a name is made of letters, digits, dots, hyphens and underscores")
+	for _, m := range b.Members(n) {
+		if !idForm.MatchString(m.Name) {
+			b.fault(m.Key, "a name is made of letters, digits, dots, hyphens and underscores")
 		}
-		f := b.fields(m.value, "any_of", "not")
-		set := Approvers{Name: m.name, AnyOf: b.subjects(f["any_of"], false), Not: b.subjects(f["not"], true)}
-		if !f["any_of"].present() {
-			b.fault(m.key, "any_of is missing: who may decide?")
+		f := b.Fields(m.Value, "any_of", "not")
+		set := Approvers{Name: m.Name, AnyOf: b.subjects(f["any_of"], false), Not: b.subjects(f["not"], true)}
+		if !f["any_of"].Present() {
+			b.fault(m.Key, "any_of is missing: who may decide?")
 		}
-		b.p.approvers[m.name] = set
+		b.p.approvers[m.Name] = set
 	}
 }
 
 func (b *builder) subjects(n node, requester bool) []string {
 	var out []string
-	if !n.present() {
+	if !n.Present() {
 		return nil
 	}
-	for _, item := range b.texts(n) {
-		s := item.y.Value
+	for _, item := range b.Texts(n) {
+		s := b.Text(item)
 		switch {
 		case requester && s == "requester", subjectForm.MatchString(s) && !HasHidden(s):
 		case requester:
@@ -196,10 +196,10 @@ func (b *builder) subjects(n node, requester bool) []string {
 
 // setName reads a reference to a set of approvers.
 func (b *builder) setName(n node) string {
-	if !n.present() {
+	if !n.Present() {
 		return ""
 	}
-	name := b.text(n)
+	name := b.Text(n)
 	if _, ok := b.p.approvers[name]; !ok && name != "" {
 		b.fault(n, "no approvers are named %q%s", name, meant(name, names(b.p.approvers)))
 		return ""
@@ -218,31 +218,31 @@ func names[V any](m map[string]V) []string {
 
 func (b *builder) scopes(n node) {
 	b.p.scopes = map[string]*scope{}
-	if !n.present() {
+	if !n.Present() {
 		return
 	}
-	for _, m := range b.members(n) {
-		f := b.fields(m.value, "paths", "domains", "except")
+	for _, m := range b.Members(n) {
+		f := b.Fields(m.Value, "paths", "domains", "except")
 		switch {
-		case f["paths"].present() && f["domains"].present():
-			b.fault(m.key, "a scope has paths or domains, not both")
-		case f["paths"].present():
-			b.p.scopes[m.name] = &scope{paths: b.paths(f["paths"]), pathsExcept: b.paths(f["except"])}
-		case f["domains"].present():
-			b.p.scopes[m.name] = &scope{domains: b.domains(f["domains"]), domainsExcept: b.domains(f["except"])}
+		case f["paths"].Present() && f["domains"].Present():
+			b.fault(m.Key, "a scope has paths or domains, not both")
+		case f["paths"].Present():
+			b.p.scopes[m.Name] = &scope{paths: b.paths(f["paths"]), pathsExcept: b.paths(f["except"])}
+		case f["domains"].Present():
+			b.p.scopes[m.Name] = &scope{domains: b.domains(f["domains"]), domainsExcept: b.domains(f["except"])}
 		default:
-			b.fault(m.key, "a scope needs paths or domains")
+			b.fault(m.Key, "a scope needs paths or domains")
 		}
 	}
 }
 
 func (b *builder) paths(n node) []pathPattern {
-	if !n.present() {
+	if !n.Present() {
 		return nil
 	}
 	var out []pathPattern
-	for _, item := range b.texts(n) {
-		p, err := parsePathPattern(item.y.Value)
+	for _, item := range b.Texts(n) {
+		p, err := parsePathPattern(b.Text(item))
 		if err != "" {
 			b.fault(item, "%s", err)
 			continue
@@ -253,12 +253,12 @@ func (b *builder) paths(n node) []pathPattern {
 }
 
 func (b *builder) domains(n node) []domainPattern {
-	if !n.present() {
+	if !n.Present() {
 		return nil
 	}
 	var out []domainPattern
-	for _, item := range b.texts(n) {
-		d, err := parseDomainPattern(item.y.Value)
+	for _, item := range b.Texts(n) {
+		d, err := parseDomainPattern(b.Text(item))
 		if err != "" {
 			b.fault(item, "%s", err)
 			continue
