@@ -81,14 +81,14 @@ func (s *echoServer) call(ctx context.Context, x Exchange, name string) {
 		for i := range 3 {
 			_ = x.Notify(ctx, "notifications/progress", fmt.Appendf(nil, `{"progressToken":%s,"progress":%d,"message":"Held for approval"}`, ProgressToken(params), i+1))
 		}
-		_ = x.Reply(text("after progress"))
+		_ = x.Reply(textResult("after progress"))
 	case "ask":
 		m, err := x.Ask(ctx, "elicitation/create", []byte(`{"mode":"form","message":"Why?","requestedSchema":{"type":"object","properties":{}}}`))
 		if err != nil {
 			_ = x.Fail(&Error{Code: CodeInternal, Message: err.Error()})
 			return
 		}
-		_ = x.Reply(text(string(m.Result) + string(m.Error)))
+		_ = x.Reply(textResult(string(m.Result) + string(m.Error)))
 	case "hold":
 		s.hold(ctx, x)
 	case "lines":
@@ -98,8 +98,8 @@ func (s *echoServer) call(ctx context.Context, x Exchange, name string) {
 		panic("a bug in the server")
 	case "silent":
 	case "twice":
-		_ = x.Reply(text("first"))
-		if err := x.Reply(text("second")); !errors.Is(err, ErrEnded) {
+		_ = x.Reply(textResult("first"))
+		if err := x.Reply(textResult("second")); !errors.Is(err, ErrEnded) {
 			panic(err)
 		}
 		if err := x.Notify(ctx, "notifications/message", nil); !errors.Is(err, ErrEnded) {
@@ -124,7 +124,7 @@ func (s *echoServer) hold(ctx context.Context, x Exchange) {
 	_ = x.Fail(&Error{Code: CodeInternal, Message: "cancelled; nothing ran"})
 }
 
-func text(s string) []byte {
+func textResult(s string) []byte {
 	b, _ := json.Marshal(s)
 	return fmt.Appendf(nil, `{"content":[{"type":"text","text":%s}]}`, b)
 }

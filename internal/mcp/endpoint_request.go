@@ -42,7 +42,7 @@ func (q *request) post() {
 		q.batch(body)
 		return
 	}
-	m, err := q.parse(body)
+	m, err := parseAgent(body, q.e.c.JSON, q.r.Header.Get(HeaderSession) != "")
 	if err != nil {
 		q.refuse(http.StatusBadRequest, m.ID, refusal(err))
 		return
@@ -52,27 +52,6 @@ func (q *request) post() {
 	} else {
 		q.legacy(m)
 	}
-}
-
-// parse reads the body. What asks is read strictly. What answers goes back to the
-// server that asked, and is judged by nobody here: below its top level it need
-// only be JSON.
-func (q *request) parse(body []byte) (Message, error) {
-	m, err := Parse(body, q.e.c.JSON)
-	if err == nil {
-		if e := CheckShape(m); e != nil {
-			return m, e
-		}
-		return m, nil
-	}
-	if q.r.Header.Get(HeaderSession) != "" {
-		lax := q.e.c.JSON
-		lax.Lax = true
-		if m, err := Parse(body, lax); err == nil && m.Kind() == Response {
-			return m, nil
-		}
-	}
-	return m, err
 }
 
 // isModern tells the era of a message by everything that states one. A request
@@ -171,6 +150,6 @@ func (q *request) start(ctx context.Context, cancel context.CancelCauseFunc, x *
 	go func() {
 		defer e.quota.give(principal, use{exchanges: 1})
 		defer cancel(nil)
-		x.serve(ctx, e.c.Server, e.c.Log)
+		x.serve(ctx, e.c.Server, func(err error) { e.c.Log.Error("a bug in answering an agent", "error", err) })
 	}()
 }

@@ -2,7 +2,7 @@ package mcp
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
 	"net/http"
 	"runtime/debug"
 	"sync"
@@ -63,12 +63,12 @@ func (x *exchange) end(response []byte, status int) error {
 	return x.out.reply(response, status)
 }
 
-// serve lets s answer x, and answers in its place if it does not.
-func (x *exchange) serve(ctx context.Context, s Server, log *slog.Logger) {
+// serve lets s answer x, and answers in its place if it does not. A panic of s is
+// handed to report: one request must not end the process for all others.
+func (x *exchange) serve(ctx context.Context, s Server, report func(error)) {
 	defer func() {
-		p := recover()
-		if p != nil {
-			log.Error("serving a request panicked", "method", x.request.Method, "panic", p, "stack", string(debug.Stack()))
+		if p := recover(); p != nil {
+			report(fmt.Errorf("serving %s panicked: %v\n%s", x.request.Method, p, debug.Stack()))
 		}
 		if !x.ended.Load() {
 			_ = x.Fail(&Error{Code: CodeInternal, Message: "internal error; whether anything ran is on the record"})

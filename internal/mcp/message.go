@@ -175,6 +175,26 @@ func CheckShape(m Message) *Error {
 	return nil
 }
 
+// parseAgent reads a message of an agent. What asks is read strictly. What answers
+// (where an answer can be) goes back to the server that asked and is judged by
+// nobody here: below its top level it need only be JSON.
+func parseAgent(raw []byte, lim strictjson.Limits, answers bool) (Message, error) {
+	m, err := Parse(raw, lim)
+	if err == nil {
+		if e := CheckShape(m); e != nil {
+			return m, e
+		}
+		return m, nil
+	}
+	if answers {
+		lim.Lax = true
+		if m, err := Parse(raw, lim); err == nil && m.Kind() == Response {
+			return m, nil
+		}
+	}
+	return m, err
+}
+
 // Names that a lenient reader behind us would take for one another when only
 // their case differs. A message with such a variant is refused, because what we
 // judge and what the server reads could be two things (CAN-02, CAN-03).
