@@ -84,9 +84,8 @@ const (
 	// ResultPickedUp says that the asker received the outcome. The request must
 	// have ended. Data: [claim].
 	ResultPickedUp Kind = "result.picked_up"
-	// CallRepeated says that a call which a person had denied was asked again,
-	// refused and shown to nobody. The subject is the denied request; its story
-	// does not change. Data: cause, [session].
+	// CallRepeated says that a call which had been denied was asked again, refused,
+	// and shown to nobody. The request must have ended. Data: cause, [session].
 	CallRepeated Kind = "call.repeated"
 	// ResultReplayed says that a recorded outcome was told again; nothing ran. The
 	// request must have ended. Data: [claim], [result].
@@ -207,7 +206,8 @@ func (k Kind) wellFormed() bool {
 
 // ofRequest reports whether the subject of k is a request.
 func (k Kind) ofRequest() bool {
-	return strings.HasPrefix(string(k), "request.") || k == ResultReplayed || k == ResultPickedUp
+	area, _, _ := strings.Cut(string(k), ".")
+	return area == "request" || area == "result" || area == "call"
 }
 
 // Names of the fields that [Verify] reads, and of those that several kinds share.

@@ -32,7 +32,7 @@ func (r *story) move(e Entry, f facts, epoch int64) string {
 		r.state = ended
 		return wrong
 	}
-	return r.during(r.state == ended, e.Kind) // picked up, replayed
+	return r.during(r.state == ended, e.Kind) // picked up, repeated, replayed
 }
 
 func (r *story) waits() bool { return r.state == pending || r.state == approved }

@@ -40,6 +40,7 @@ var (
 func TestStoriesThatTheRulesAllow(t *testing.T) {
 	for _, tt := range []storyTest{
 		{name: "approved and run", events: []Event{asked(), simple(RequestAttached), decided(raj, Approve), claimed(), finished(), simple(ResultPickedUp), simple(ResultReplayed)}},
+		{name: "denied, and asked again", events: []Event{asked(), decided(raj, Deny), simple(CallRepeated)}},
 		{name: "failed", events: []Event{asked(), decided(raj, Approve), claimed(), finished(set{FieldOutcome: Failed})}},
 		{name: "the owner approves where the policy does not bar them", events: []Event{asked(), decided(ana, Approve), claimed()}},
 		{name: "barred, and somebody else approves", events: []Event{asked(set{FieldNotRequester: true}), decided(raj, Approve), claimed()}},
@@ -113,6 +114,7 @@ func TestAUD07StoriesWithGaps(t *testing.T) {
 		{"extended after the end", []Event{asked(), decided(raj, Deny), simple(RequestExtended)}, "request.extended while the request is ended"},
 		{"picked up before the end", []Event{asked(), simple(ResultPickedUp)}, "result.picked_up while the request is pending"},
 		{"replayed before the end", []Event{asked(allowed), claimed(), simple(ResultReplayed)}, "result.replayed while the request is executing"},
+		{"repeated before the end", []Event{asked(), simple(CallRepeated)}, "call.repeated while the request is pending"},
 		{"amended after the claim", []Event{asked(allowed), claimed(), amended(raj)}, "request.amended while the request is executing"},
 	} {
 		t.Run(tt.name, tt.run)

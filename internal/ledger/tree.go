@@ -70,7 +70,7 @@ func HeadOf(size int64, r HashReader) (Head, error) {
 // Frontier is the right edge of the tree: all that is needed to append without
 // reading. The zero value is the edge of the empty log.
 //
-// It is a plain value. A committer copies it before a transaction and assigns
+// It is a plain value: frontiers of equal logs are ==. A committer copies it before a transaction and assigns
 // the copy back when the transaction fails.
 type Frontier struct {
 	size int64
@@ -129,6 +129,7 @@ func (f *Frontier) appendLeaf(dst []Hash, h Hash) []Hash {
 	l := 0
 	for ; f.size>>l&1 == 1; l++ {
 		h = tlog.NodeHash(f.edge[l], h)
+		f.edge[l] = Hash{} // so that equal frontiers are equal as values
 		dst = append(dst, h)
 	}
 	f.edge[l] = h

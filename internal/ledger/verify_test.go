@@ -52,11 +52,9 @@ func TestT14EveryTamperingIsDetectedWithACheckpointKeptOutside(t *testing.T) {
 				}
 			}
 			for i := range good {
-				for _, flip := range []byte{1 << (i % 8), 0x20} {
-					bad := bytes.Clone(good)
-					bad[i] ^= flip
-					try(bad, "byte %d of %d xor %#x: %q", i, len(good), flip, good[max(0, i-20):i+1])
-				}
+				bad := bytes.Clone(good)
+				bad[i] ^= 1 << (i % 8)
+				try(bad, "a bit of byte %d of %d: %q", i, len(good), good[max(0, i-20):i+1])
 			}
 			for i := range good {
 				try(good[:i], "cut at byte %d", i)
