@@ -186,6 +186,8 @@ func (d decoder) scalar(at, end int, v reflect.Value) *Error {
 		}
 		v.SetBool(d[at] == 't')
 		return nil
+	case !v.CanInt() && !v.CanUint() && kind != reflect.Float64 && kind != reflect.String:
+		return d.fault(at, BadTarget, v.Type().String())
 	}
 	if err := d.want(at, '0'); err != nil {
 		return err
@@ -200,23 +202,21 @@ func (d decoder) number(at int, n Number, v reflect.Value) *Error {
 	case v.CanInt():
 		i, ok := n.Int64()
 		if !ok || v.OverflowInt(i) {
-			return d.fault(at, n.notInteger(), "want a "+v.Kind().String())
+			return d.fault(at, n.notInteger(), "want "+v.Kind().String())
 		}
 		v.SetInt(i)
 	case v.CanUint():
 		u, err := strconv.ParseUint(string(n), 10, 64)
 		if err != nil || v.OverflowUint(u) {
-			return d.fault(at, n.notInteger(), "want a "+v.Kind().String())
+			return d.fault(at, n.notInteger(), "want "+v.Kind().String())
 		}
 		v.SetUint(u)
-	case v.Kind() == reflect.Float64:
+	default:
 		f := n.Float64()
 		if number(strconv.AppendFloat(nil, f, 'e', -1, 64)) != n {
 			return d.fault(at, NumberNotExact, "")
 		}
 		v.SetFloat(f)
-	default:
-		return d.fault(at, BadTarget, v.Type().String())
 	}
 	return nil
 }

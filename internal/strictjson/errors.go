@@ -51,7 +51,7 @@ func (c Code) says() string {
 	case NULInName:
 		return "NUL in a member name"
 	case NumberOverflow:
-		return "number too large"
+		return "number out of range"
 	case NumberUnderflow:
 		return "number too close to zero"
 	case TooDeep:

@@ -6,11 +6,13 @@ import "bytes"
 // stays as it is. A member that is absent is added at the end of its object, with the objects on the way to it. A nil value
 // deletes the member or element, if it is there. Elements of arrays are named by their index and can be replaced and deleted, not added.
 //
-// value is checked for JSON syntax within the default depth; the space around it is dropped.
+// value is checked for JSON syntax, within the default depth and as laxly as what is below the top level under [Limits].Lax; the space
+// around it is dropped.
 func Splice(doc, value []byte, path ...string) ([]byte, error) {
 	if value != nil {
-		if err := Check(value, Limits{Bytes: max(len(value), 1), Nodes: len(value), Lax: true}); err != nil {
-			return nil, err
+		s := scanner{src: value, lax: true}
+		if err := s.document(Limits{Bytes: max(len(value), 1)}); err != nil {
+			return nil, err.done()
 		}
 		value, _ = Get(value)
 	}
