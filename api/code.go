@@ -1,6 +1,3 @@
-// Package api holds what programs outside ayegate rely on: the types of the HTTP
-// API, its stable error codes, and a client. It depends on nothing but the
-// standard library, so that an agent or a tool can import it without the server.
 package api
 
 // Code names an outcome or an error. Codes are stable: add freely, change never.
@@ -28,6 +25,13 @@ const (
 	NotFound             Code = "not_found"
 	TooLarge             Code = "too_large"
 	UnsupportedMedia     Code = "unsupported_media_type"
+	MethodNotAllowed     Code = "method_not_allowed"
+	WrongHost            Code = "wrong_host"
+	CrossOrigin          Code = "cross_origin"
+	TooManyAttempts      Code = "too_many_attempts"
+	TooManyStreams       Code = "too_many_streams"
+	ScopeNotOffered      Code = "scope_not_offered"
+	AlreadyExists        Code = "already_exists"
 	NotEntitled          Code = "not_entitled"
 	OwnAgent             Code = "own_agent"
 	ConfirmationRequired Code = "confirmation_required"
