@@ -1,9 +1,11 @@
-package call
+package call_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/ayegate/ayegate/internal/call"
 )
 
 var sizes = map[string]string{
@@ -19,7 +21,7 @@ func BenchmarkNew(b *testing.B) {
 			b.SetBytes(int64(len(doc)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := New("fs", "write_file", doc); err != nil {
+				if _, err := call.New("fs", "write_file", doc); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -29,7 +31,7 @@ func BenchmarkNew(b *testing.B) {
 
 func BenchmarkParse(b *testing.B) {
 	for name, args := range sizes {
-		c, err := New("fs", "write_file", []byte(args))
+		c, err := call.New("fs", "write_file", []byte(args))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -38,7 +40,7 @@ func BenchmarkParse(b *testing.B) {
 			b.SetBytes(int64(len(stored)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Parse(stored); err != nil {
+				if _, err := call.Parse(stored); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -47,7 +49,7 @@ func BenchmarkParse(b *testing.B) {
 }
 
 func BenchmarkDigest(b *testing.B) {
-	f := DigestFields{Request: "0b9f8f0e-6a8f-4a0e-9c3c-6f3d1a0f7f11", Agent: "release-bot", Session: "s-1", Workspace: "shop", Policy: fmt.Sprintf("%064x", 1)}
+	f := call.DigestFields{Request: "0b9f8f0e-6a8f-4a0e-9c3c-6f3d1a0f7f11", Agent: "release-bot", Session: "s-1", Workspace: "shop", Policy: fmt.Sprintf("%064x", 1)}
 	f.Call[0] = 1
 	b.ReportAllocs()
 	for b.Loop() {
