@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -14,17 +16,14 @@ const maxCommand = 16 << 10
 // means the same to every shell. Anything else has no words, only a reason:
 // operators, redirections, substitutions, variables, globs, braces, tildes,
 // assignments, comments, several lines.
-func argvOf(command string) ([]string, reason) {
+func argvOf(parser *syntax.Parser, command string) ([]string, reason) {
 	if len(command) > maxCommand {
 		return nil, "the command is too long"
 	}
-	for i, r := range command {
-		if r == '\n' || IsHidden(r) {
-			return nil, "the command holds a line break or hidden characters"
-		}
-		_ = i
+	if strings.Contains(command, "\n") || HasHidden(command) {
+		return nil, "the command holds a line break or hidden characters"
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(command), "")
+	file, err := parser.Parse(strings.NewReader(command), "")
 	if err != nil {
 		return nil, "the command cannot be parsed"
 	}
@@ -49,6 +48,46 @@ func argvOf(command string) ([]string, reason) {
 		return nil, "the command is not one simple command"
 	}
 	return words, ""
+}
+
+// shellParsers keeps parsers for reuse: making one costs more than using it.
+type shellParsers struct{ pool sync.Pool }
+
+func (p *shellParsers) argv(command string) ([]string, reason) {
+	if words, ok := plainWords(command); ok {
+		return words, ""
+	}
+	parser, ok := p.pool.Get().(*syntax.Parser)
+	if !ok {
+		parser = syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
+	}
+	defer p.pool.Put(parser)
+	return argvOf(parser, command)
+}
+
+// reserved are the words that make a shell, or its parser, read something else
+// than a command and its arguments.
+var reserved = []string{
+	"case", "coproc", "declare", "do", "done", "elif", "else", "esac", "eval", "exec", "export", "fi", "for", "foreach", "function", "if", "in", "let",
+	"local", "nameref", "readonly", "repeat", "select", "then", "time", "typeset", "until", "while",
+}
+
+// plainWords splits a command of which every byte stands for itself, which needs
+// no parser. ok is false for all others.
+func plainWords(command string) (words []string, ok bool) {
+	if len(command) > maxCommand {
+		return nil, false
+	}
+	for i := range len(command) {
+		if c := command[i]; c != ' ' && (c >= utf8.RuneSelf || c == '=' || !harmless(rune(c))) {
+			return nil, false
+		}
+	}
+	words = strings.Fields(command)
+	if len(words) == 0 || words[0][0] == '@' || slices.Contains(reserved, words[0]) {
+		return nil, false
+	}
+	return words, true
 }
 
 // plainWord returns what a word stands for when no expansion takes part in it.

@@ -83,7 +83,7 @@ func (b *builder) id(item, n node) string {
 	case taken:
 		b.fault(n, "id %q is already used on line %d", id, at)
 	default:
-		b.ids[id] = line(n)
+		b.ids[id], _ = place(n)
 	}
 	return id
 }
@@ -105,13 +105,6 @@ func (b *builder) tools(item, n node) []pattern {
 	return out
 }
 
-func (b *builder) optional(n node) string {
-	if !n.Present() {
-		return ""
-	}
-	return b.Text(n)
-}
-
 // when reads a condition.
 func (b *builder) when(n node) *expr {
 	return b.expression(n, condition)
@@ -129,7 +122,17 @@ func (b *builder) expression(n node, want kind) *expr {
 	for _, err := range errs {
 		b.fault(n, "%s", err)
 	}
+	if x != nil {
+		x.at = b.at(n)
+	}
 	return x
+}
+
+// at is where a node stands, for faults that are found after reading.
+func (b *builder) at(n node) Fault {
+	f := Fault{File: b.File, Path: n.Path}
+	f.Line, f.Column = place(n)
+	return f
 }
 
 func (b *builder) templates(n node) []template {
@@ -143,7 +146,7 @@ func (b *builder) templates(n node) []template {
 			b.fault(item, "%s", err)
 			continue
 		}
-		out = append(out, t)
+		out = append(out, template{b.at(item), t})
 	}
 	return out
 }
@@ -260,18 +263,18 @@ func (b *builder) offered(n node, tier RiskTier) []grantScope {
 }
 
 // salient reads the arguments that a typed confirmation repeats.
-func (b *builder) salient(n node) []argPath {
+func (b *builder) salient(n node) []salient {
 	if !n.Present() {
 		return nil
 	}
-	var out []argPath
+	var out []salient
 	for _, item := range b.Texts(n) {
 		p, err := parseArgPath(b.Text(item))
 		if err != "" {
 			b.fault(item, "%s", err)
 			continue
 		}
-		out = append(out, p)
+		out = append(out, salient{b.at(item), p})
 	}
 	return out
 }

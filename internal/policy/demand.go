@@ -14,7 +14,13 @@ type demand struct {
 	scopes  []grantScope
 	typed   bool
 	ttl     time.Duration // 0: the policy's default
-	salient []argPath
+	salient []salient
+}
+
+// salient is an argument that a typed confirmation repeats.
+type salient struct {
+	at   Fault
+	path argPath
 }
 
 // and is the demand that meets both. The result is never weaker than either:

@@ -28,16 +28,6 @@ func (e *evaluation) args() []byte {
 	return e.raw
 }
 
-// names lists the names of the arguments in canonical order.
-func (e *evaluation) names() []string {
-	var out []string
-	_ = strictjson.Members(e.args(), strictjson.Limits{Bytes: len(e.args())}, func(name string, _ []byte) error { //nolint:errcheck // canonical bytes
-		out = append(out, name)
-		return nil
-	})
-	return out
-}
-
 // has reports whether the call carries every argument that x reads.
 func (e *evaluation) has(x *expr) bool {
 	for _, p := range x.reads {
@@ -53,8 +43,11 @@ func (e *evaluation) value(x *expr) (ref.Val, reason) {
 	if e.vars == nil {
 		e.vars = newActivation(e)
 	}
-	if e.vars.args == nil || x.whole && e.vars.inexact {
-		return nil, "the call holds a number that cannot be compared exactly"
+	switch {
+	case e.vars.args == nil:
+		return nil, "the arguments cannot be read"
+	case x.whole && e.vars.inexact:
+		return nil, inexactNumber
 	}
 	v, _, err := x.prog.Eval(e.vars)
 	if err != nil {
@@ -98,7 +91,7 @@ func newActivation(e *evaluation) *activation {
 	v.args = args
 	for name, value := range args {
 		if !comparable(value) {
-			args[name] = types.WrapErr(ownError("an argument it reads holds a number that cannot be compared exactly"))
+			args[name] = types.WrapErr(ownError(inexactNumber))
 			v.inexact = true
 		}
 	}
@@ -128,6 +121,8 @@ func comparable(v any) bool {
 	return true
 }
 
+const inexactNumber reason = "an argument it reads holds a number that cannot be compared exactly"
+
 // number is the CEL value of a JSON number: an int when it is one, a double when
 // a double says exactly it, else an error. A rounded number would compare equal
 // to its neighbour.
@@ -140,7 +135,7 @@ func number(n strictjson.Number) ref.Val {
 			return types.Double(f)
 		}
 	}
-	return types.WrapErr(ownError("an argument it reads is a number that cannot be compared exactly"))
+	return types.WrapErr(ownError(inexactNumber))
 }
 
 // ResolveName implements the engine's activation.
@@ -202,8 +197,8 @@ func hostValue(u ref.Val) ref.Val {
 	return answer(types.String(host), why)
 }
 
-func argvValue(command ref.Val) ref.Val {
-	words, why := argvOf(string(command.(types.String)))
+func (c *compiler) argv(command ref.Val) ref.Val {
+	words, why := c.shells.argv(string(command.(types.String)))
 	return answer(types.NewStringList(types.DefaultTypeAdapter, words), why)
 }
 

@@ -19,15 +19,18 @@ import (
 
 // expr is a compiled expression.
 type expr struct {
-	src   string
-	prog  cel.Program
-	reads []argPath // the arguments it reads, each as far as its path is literal
-	whole bool      // it also reads the arguments as a whole
+	at       Fault // where it stands
+	src      string
+	prog     cel.Program
+	reads    []argPath // the arguments it reads, each as far as its path is literal
+	mentions []argPath // reads, and the arguments it only asks the presence of
+	whole    bool      // it also reads the arguments as a whole
+	indexes  bool      // it reads some by args["name"]
 }
 
-// inspects reports whether the expression reads the top-level argument.
-func (x *expr) inspects(name string) bool {
-	return x != nil && slices.ContainsFunc(x.reads, func(p argPath) bool { return p[0] == name })
+// inspects reports whether the expression reads the argument at a path.
+func (x *expr) inspects(path argPath) bool {
+	return x != nil && slices.ContainsFunc(x.reads, func(p argPath) bool { return slices.Equal(p, path) })
 }
 
 // kind is what an expression is for.
@@ -54,6 +57,7 @@ const rootVariable = "@root"
 // compiler compiles expressions against the scopes of one policy.
 type compiler struct {
 	scopes map[string]*scope
+	shells shellParsers
 	env    *cel.Env
 	err    error
 }
@@ -88,7 +92,7 @@ func (c *compiler) options() []cel.EnvOption {
 		cel.Function("@inside", cel.Overload("inside", []*cel.Type{str, str, str}, cel.BoolType, cel.FunctionBinding(c.inside))),
 		cel.Function("@hostIn", cel.Overload("hostIn", []*cel.Type{str, str, str}, cel.BoolType, cel.FunctionBinding(c.hostIn))),
 		cel.Function("host", cel.Overload("host", []*cel.Type{str}, str, cel.UnaryBinding(hostValue))),
-		cel.Function("argv", cel.Overload("argv", []*cel.Type{str}, list, cel.UnaryBinding(argvValue))),
+		cel.Function("argv", cel.Overload("argv", []*cel.Type{str}, list, cel.UnaryBinding(c.argv))),
 		cel.Function("sqlVerbs", cel.Overload("sqlVerbs", []*cel.Type{str}, list, cel.UnaryBinding(sqlVerbsValue))),
 	}
 }
@@ -229,31 +233,29 @@ var offset = regexp.MustCompile(`^(UTC|[+-]?\d\d:\d\d)$`)
 // read follows the literal steps from args upwards and notes the path.
 func (x *expr) read(e ast.NavigableExpr) {
 	var path argPath
-	for {
-		parent, ok := e.Parent()
-		if !ok {
-			break
-		}
+	tested := false
+	for parent, ok := e.Parent(); ok && !tested; parent, ok = e.Parent() {
 		if parent.Kind() == ast.SelectKind {
-			if parent.AsSelect().IsTestOnly() {
-				if len(path) > 0 {
-					x.reads = append(x.reads, path)
-				}
-				return // has(): the value itself is not read
-			}
 			path = append(path, parent.AsSelect().FieldName())
+			tested = parent.AsSelect().IsTestOnly()
 		} else if step, ok := literalIndex(parent, e); ok {
 			path = append(path, step)
+			x.indexes = true
 		} else {
 			break
 		}
 		e = parent
 	}
-	if len(path) == 0 {
+	switch {
+	case len(path) == 0:
 		x.whole = true
 		return
+	case !tested:
+		x.reads = append(x.reads, path)
+	case len(path) > 1:
+		x.reads = append(x.reads, path[:len(path)-1])
 	}
-	x.reads = append(x.reads, path)
+	x.mentions = append(x.mentions, path)
 }
 
 // literalIndex returns the "name" of e["name"].

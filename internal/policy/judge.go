@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ayegate/ayegate/internal/call"
@@ -226,7 +227,7 @@ func (j *judgement) limit() {
 // the policy's author hear of it now and not at the deadline.
 func (j *judgement) reachable() {
 	people, closed := j.demand.of.people(j.facts.Owner)
-	if j.facts.Owner == "" && contains(j.demand.of.Not, "requester") {
+	if j.facts.Owner == "" && slices.Contains(j.demand.of.Not, "requester") {
 		people, closed = 0, true
 	}
 	j.demand.quorum = max(j.demand.quorum, 1)
@@ -237,15 +238,6 @@ func (j *judgement) reachable() {
 		j.note("default", "approvers", true, "fewer people may approve than are needed")
 		j.deny(j.decider, "Nobody can approve this: "+j.demand.of.Name+" has too few people who may.", j.demand.tier)
 	}
-}
-
-func contains(list []string, s string) bool {
-	for _, have := range list {
-		if have == s {
-			return true
-		}
-	}
-	return false
 }
 
 // verdict writes the judgement down.
@@ -310,7 +302,7 @@ func (j *judgement) raise() {
 	}
 	j.demand.tier = to
 	if j.effect == Allow && to >= R3 {
-		j.stricter("tier", "Asked although a rule allows it: "+why+".", j.suspicious())
+		j.stricter(j.decider, "Asked although a rule allows it: "+why+".", j.suspicious())
 	}
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"unicode/utf8"
 
 	"github.com/ayegate/ayegate/internal/strictjson"
@@ -63,14 +64,35 @@ var encodes = func() (set [256]bool) {
 	return set
 }()
 
-// uninspected reports whether some argument holds a blob that the rule's
-// condition does not read: the rule allowed the call by its name, not by this.
-func (e *evaluation) uninspected(x *expr) bool {
-	for _, name := range e.names() {
-		raw, _ := strictjson.Get(e.args(), name)
-		if inspect(raw).blob && !x.inspects(name) || inspect([]byte(`"`+name+`"`)).blob {
+// uninspected reports whether the arguments hold a blob that the rule's condition
+// does not read: the rule allowed the call by its name, not by what is in it.
+func (e *evaluation) uninspected(x *expr) bool { return uninspected(x, e.args(), nil) }
+
+func uninspected(x *expr, object []byte, path argPath) bool {
+	return !members(object, func(name string, value []byte) bool {
+		path := append(path[:len(path):len(path)], name)
+		switch {
+		case len(name) >= maxEncoded:
+			return false // a name that is data
+		case x.inspects(path):
 			return true
+		case value[0] == '{':
+			return !uninspected(x, value, path)
 		}
-	}
-	return false
+		return !inspect(value).blob
+	})
 }
+
+// members calls visit for the members of a canonical object until it returns
+// false, and reports whether all were visited.
+func members(object []byte, visit func(name string, value []byte) bool) bool {
+	err := strictjson.Members(object, strictjson.Limits{Bytes: len(object)}, func(name string, value []byte) error {
+		if !visit(name, value) {
+			return errStop
+		}
+		return nil
+	})
+	return err == nil
+}
+
+var errStop = errors.New("stop")

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/ayegate/ayegate/internal/strictyaml"
 )
 
 // Bounds of what a policy may say about time.
@@ -50,7 +48,7 @@ type Defaults struct {
 // error of a policy that is not accepted is a [Faults] with everything that is
 // wrong with it; there is no such thing as half a policy.
 func Parse(name string, src []byte) (*Policy, error) {
-	r := &reader{strictyaml.Reader{File: name}}
+	r := newReader(name, src)
 	doc := r.Document(src)
 	sum := sha256.Sum256(src)
 	p := &Policy{name: name, revision: "sha256:" + hex.EncodeToString(sum[:])}

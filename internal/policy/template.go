@@ -28,7 +28,10 @@ func parseArgPath(s string) (argPath, string) {
 
 // template is a text with slots that point into the call. Only the call fills
 // them, so what it says of the call is true.
-type template []segment
+type template struct {
+	at       Fault
+	segments []segment
+}
 
 // segment is literal text, or a slot when path or variable is set.
 type segment struct {
@@ -37,8 +40,8 @@ type segment struct {
 	variable string // tool, server or agent
 }
 
-func parseTemplate(s string) (template, string) {
-	var out template
+func parseTemplate(s string) ([]segment, string) {
+	var out []segment
 	for s != "" {
 		open := strings.IndexByte(s, '{')
 		if open < 0 {
@@ -69,7 +72,7 @@ func parseTemplate(s string) (template, string) {
 // fill writes the template for one call.
 func (t template) fill(e *evaluation) string {
 	var b strings.Builder
-	for _, s := range t {
+	for _, s := range t.segments {
 		switch {
 		case s.path != nil:
 			b.WriteString(e.show(s.path))
@@ -148,19 +151,19 @@ const maxTyped = 64
 // salient is what a person types to confirm the call: the tool's name and the
 // values the policy names, or else the first argument that can be typed. Where a
 // value cannot be typed, the beginning of the call's hash stands for it.
-func (e *evaluation) salient(paths []argPath) string {
+func (e *evaluation) salient(repeats []salient) string {
 	words := []string{"call"}
 	if typable(e.call.Tool()) {
 		words[0] = e.call.Tool()
 	}
-	if paths == nil {
+	if repeats == nil {
 		if first, ok := e.firstScalar(); ok {
 			words = append(words, first)
 		}
 		return strings.Join(words, " ")
 	}
-	for _, p := range paths {
-		raw, ok := strictjson.Get(e.args(), p...)
+	for _, r := range repeats {
+		raw, ok := strictjson.Get(e.args(), r.path...)
 		word, fit := scalarWord(raw)
 		if !ok || !fit {
 			word = e.call.Hash().Short()
@@ -171,14 +174,12 @@ func (e *evaluation) salient(paths []argPath) string {
 }
 
 // firstScalar returns the first argument, in canonical order, that can be typed.
-func (e *evaluation) firstScalar() (string, bool) {
-	for _, name := range e.names() {
-		raw, _ := strictjson.Get(e.args(), name)
-		if word, ok := scalarWord(raw); ok {
-			return word, true
-		}
-	}
-	return "", false
+func (e *evaluation) firstScalar() (word string, ok bool) {
+	members(e.args(), func(_ string, value []byte) bool {
+		word, ok = scalarWord(value)
+		return !ok
+	})
+	return word, ok
 }
 
 func scalarWord(raw []byte) (string, bool) {
