@@ -187,10 +187,11 @@ type place struct {
 
 // delay is how long to wait before the stream is opened again.
 func (p *place) delay(failures int) time.Duration {
-	if p.retry > 0 && failures == 0 {
-		return min(p.retry, maxRetry)
+	first := firstDelay
+	if p.retry > 0 {
+		first = min(p.retry, maxRetry)
 	}
-	return min(firstDelay<<min(failures, 5), longestDelay)
+	return min(first<<min(failures, 5), max(first, longestDelay))
 }
 
 // events hands on what comes on a stream until visit wants no more (nil) or the
