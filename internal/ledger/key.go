@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/sumdb/note"
@@ -43,7 +44,8 @@ func ParseKey(secret string) (*Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrKey, err)
 	}
-	pub := append(raw[:1:1], ed25519.NewKeyFromSeed(raw[1:])[ed25519.SeedSize:]...)
+	algorithm, seed := raw[:1], raw[1:]
+	pub := slices.Concat(algorithm, ed25519.NewKeyFromSeed(seed)[ed25519.SeedSize:])
 	vkey := fmt.Sprintf("%s+%08x+%s", n.Name(), n.KeyHash(), base64.StdEncoding.EncodeToString(pub))
 	return &Signer{note: n, skey: secret, vkey: vkey}, nil
 }

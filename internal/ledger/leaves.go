@@ -2,9 +2,7 @@ package ledger
 
 import (
 	"bytes"
-	"strconv"
-
-	"golang.org/x/mod/sumdb/tlog"
+	"encoding/base64"
 )
 
 // leafCheck compares the leaf hashes that the store kept with those of the
@@ -48,21 +46,23 @@ func leavesLine(hashes []Hash) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = strconv.AppendQuote(b, h.String())
+		b = append(b, '"')
+		b = base64.StdEncoding.AppendEncode(b, h[:])
+		b = append(b, '"')
 	}
 	return append(b, `]}`...)
 }
 
 // parseLeaves reads a line, and reports whether it is one that leavesLine writes.
 func parseLeaves(line []byte) ([]Hash, bool) {
-	var hashes []Hash
+	hashes := make([]Hash, 0, len(line)/47)
 	rest := bytes.TrimPrefix(line, []byte(leavesPrefix))
 	for len(rest) >= 46 {
-		h, err := tlog.ParseHash(string(rest[1:45]))
-		if err != nil {
+		var raw [33]byte // what 44 characters may hold
+		if n, err := base64.StdEncoding.Decode(raw[:], rest[1:45]); err != nil || n != len(Hash{}) {
 			return nil, false
 		}
-		hashes = append(hashes, h)
+		hashes = append(hashes, Hash(raw[:32]))
 		rest = bytes.TrimPrefix(rest[46:], []byte(","))
 	}
 	return hashes, bytes.Equal(leavesLine(hashes), line)

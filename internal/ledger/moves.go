@@ -31,8 +31,9 @@ func (r *story) move(e Entry, f facts, epoch int64) string {
 		wrong := r.during(r.state == "" || r.waits() || r.state == executing && !r.began(), e.Kind)
 		r.state = ended
 		return wrong
+	default: // picked up, repeated, replayed: what follows the end
 	}
-	return r.during(r.state == ended, e.Kind) // picked up, repeated, replayed
+	return r.during(r.state == ended, e.Kind)
 }
 
 func (r *story) waits() bool { return r.state == pending || r.state == approved }

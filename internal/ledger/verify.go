@@ -92,6 +92,7 @@ type verifier struct {
 	parser  entryParser
 	stories stories
 	tree    Frontier
+	stored  []Hash // memory for what the tree says to store
 	next    int64 // number that belongs where the next entry stands
 	before  int64 // number of the entry before
 	last    time.Time
@@ -224,7 +225,7 @@ func (v *verifier) entry(line []byte) {
 	if v.leaves != nil {
 		v.leaves.got = append(v.leaves.got, leaf)
 	}
-	v.tree.appendLeaf(nil, leaf)
+	v.stored = v.tree.appendLeaf(v.stored[:0], leaf)
 	v.reach()
 }
 
