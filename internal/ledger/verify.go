@@ -93,8 +93,8 @@ type verifier struct {
 	stories stories
 	tree    Frontier
 	stored  []Hash // memory for what the tree says to store
-	next    int64 // number that belongs where the next entry stands
-	before  int64 // number of the entry before
+	next    int64  // number that belongs where the next entry stands
+	before  int64  // number of the entry before
 	last    time.Time
 	damaged []int64    // entries that are not what was recorded, some
 	leaves  *leafCheck // nil when the export has no leaf hashes
