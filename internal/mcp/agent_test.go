@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -14,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ayegate/ayegate/internal/strictjson"
 )
 
 // echoServer is a small [Server]: tools/call names what it is to do.
@@ -25,6 +26,7 @@ type echoServer struct {
 	closed   chan Client
 	entered  chan Exchange // "hold" and "listen" say that they wait
 	pushers  chan Pusher
+	gate     chan string // what "gate" replies
 	initFail *Error
 }
 
@@ -32,6 +34,7 @@ func newEchoServer() *echoServer {
 	return &echoServer{
 		noted: make(chan string, 100), causes: make(chan error, 1000), closed: make(chan Client, 1000),
 		entered: make(chan Exchange, 1000), pushers: make(chan Pusher, 1000),
+		gate: make(chan string),
 	}
 }
 
@@ -91,6 +94,24 @@ func (s *echoServer) call(ctx context.Context, x Exchange, name string) {
 		_ = x.Reply(textResult(string(m.Result) + string(m.Error)))
 	case "hold":
 		s.hold(ctx, x)
+	case "gate":
+		_ = x.Notify(ctx, "notifications/progress", []byte(`{"progressToken":1,"progress":1}`))
+		s.entered <- x
+		select {
+		case got := <-s.gate:
+			_ = x.Reply(textResult(got))
+		case <-ctx.Done():
+			s.causes <- context.Cause(ctx)
+			_ = x.Fail(&Error{Code: CodeInternal, Message: "cancelled; nothing ran"})
+		}
+	case "flood":
+		s.entered <- x
+		for i := 0; ; i++ {
+			if err := x.Notify(ctx, "notifications/message", fmt.Appendf(nil, `{"level":"info","data":"%d %s"}`, i, strings.Repeat("x", 64<<10))); err != nil {
+				s.causes <- err
+				return
+			}
+		}
 	case "lines":
 		_ = x.Notify(ctx, "notifications/message", []byte("{\n\"level\":\"info\",\r\n\"data\":\"a\\ndata: b\"}"))
 		_ = x.Reply([]byte("{\"content\":[{\"type\":\"text\",\n\"text\":\"x\\n\\ndata: {\\\"forged\\\":1}\\n\\n\"}]}"))
@@ -172,6 +193,31 @@ func newTestEndpoint(t *testing.T, change func(*EndpointConfig)) *testEndpoint {
 // with an empty value, takes away.
 func (e *testEndpoint) do(method, body string, header ...string) *http.Response {
 	e.t.Helper()
+	res, err := http.DefaultClient.Do(e.request(method, body, header...))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(func() { _ = res.Body.Close() })
+	return res
+}
+
+// hold sends a call that does not end before the test does.
+func (e *testEndpoint) hold(body string, header ...string) {
+	e.t.Helper()
+	r := e.request(http.MethodPost, body, header...)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if res, err := http.DefaultClient.Do(r); err == nil {
+			_ = res.Body.Close()
+		}
+	}()
+	e.t.Cleanup(func() { <-ended })
+	<-e.server.entered
+}
+
+func (e *testEndpoint) request(method, body string, header ...string) *http.Request {
+	e.t.Helper()
 	r, err := http.NewRequestWithContext(e.t.Context(), method, e.http.URL+"/mcp", strings.NewReader(body))
 	if err != nil {
 		e.t.Fatal(err)
@@ -193,21 +239,10 @@ func (e *testEndpoint) do(method, body string, header ...string) *http.Response 
 		case header[i+1] == "":
 			r.Header.Del(header[i])
 		default:
-			r.Header[http.CanonicalHeaderKey(header[i])] = append(r.Header[http.CanonicalHeaderKey(header[i])], header[i+1])
-			if strings.HasPrefix(header[i], "=") {
-				e.t.Fatal("bad header")
-			}
+			r.Header.Add(header[i], header[i+1])
 		}
 	}
-	if r.Header.Get("Authorization") == "" {
-		r.Header.Del("Authorization")
-	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	e.t.Cleanup(func() { _ = res.Body.Close() })
-	return res
+	return r
 }
 
 func (e *testEndpoint) read(res *http.Response) string {
@@ -266,18 +301,17 @@ func (e *testEndpoint) events(res *http.Response, max int) []Event {
 	return all
 }
 
-func errorCode(t *testing.T, body string) int {
-	t.Helper()
-	var m struct {
-		JSONRPC string
-		Error   struct {
-			Code    int
-			Message string
-		}
+// refused checks that a request was refused with this status and code, and that
+// the answer says that nothing ran.
+func (e *testEndpoint) refused(res *http.Response, status, code int) {
+	e.t.Helper()
+	body := e.read(res)
+	m, err := Parse([]byte(body), strictjson.Limits{})
+	if err != nil {
+		e.t.Fatalf("the answer %q is no message: %v", body, err)
 	}
-	d := json.NewDecoder(bytes.NewReader([]byte(body)))
-	if err := d.Decode(&m); err != nil {
-		t.Fatalf("%q: %v", body, err)
+	got := (&Error{Raw: m.Error}).code()
+	if res.StatusCode != status || got != code || !strings.Contains(body, "nothing ran") {
+		e.t.Errorf("answered %d %s; want %d, %d", res.StatusCode, body, status, code)
 	}
-	return m.Error.Code
 }

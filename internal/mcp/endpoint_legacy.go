@@ -24,13 +24,16 @@ func (q *request) legacy(m Message) {
 	if s == nil {
 		return
 	}
-	switch m.Kind() {
-	case Request:
-		q.legacyExchange(s, []Message{m}, false)
-	default:
+	if m.Kind() != Request {
 		q.receive(s, m)
 		q.w.WriteHeader(http.StatusAccepted)
+		return
 	}
+	if e := notInEra(m.Method, Legacy); e != nil {
+		q.refuse(statusOf(e, Legacy), m.ID, e)
+		return
+	}
+	q.legacyExchange(s, []Message{m}, false)
 }
 
 // session returns the session that the request names, or answers why there is none.
@@ -78,7 +81,8 @@ func (q *request) initialize(m Message) {
 	}
 	q.e.sweep()
 	if !q.e.quota.take(c.Principal, use{sessions: 1}) {
-		if !q.e.evict(c.Principal) || !q.hold(use{sessions: 1}) {
+		q.e.evict(c.Principal)
+		if !q.hold(use{sessions: 1}) {
 			return
 		}
 	}
@@ -188,6 +192,9 @@ func (q *request) batch(body []byte) {
 		e := CheckShape(m)
 		if e == nil && m.Method == "initialize" {
 			e = invalid("/method", "initialize cannot be part of a batch")
+		}
+		if e == nil && m.Kind() == Request {
+			e = notInEra(m.Method, Legacy)
 		}
 		if e != nil {
 			q.refuse(http.StatusBadRequest, m.ID, e)

@@ -193,10 +193,9 @@ func (e *Endpoint) sweep() {
 	}
 }
 
-// evict ends the principal's session that has been idle longest, and reports
-// whether there was one. Agents that crash leave sessions behind; they must not
-// keep their principal out.
-func (e *Endpoint) evict(principal string) bool {
+// evict ends the principal's session that has been idle longest. Agents that
+// crash leave sessions behind; they must not keep their principal out.
+func (e *Endpoint) evict(principal string) {
 	var oldest *session
 	var since time.Time
 	for _, s := range e.allSessions() {
@@ -210,5 +209,4 @@ func (e *Endpoint) evict(principal string) bool {
 	if oldest != nil {
 		e.closeSession(oldest, ErrNoSession)
 	}
-	return oldest != nil
 }
