@@ -52,7 +52,7 @@ func SignHead(h Head, at time.Time, signers ...*Signer) ([]byte, error) {
 	notes := make([]note.Signer, len(signers))
 	for i, s := range signers {
 		if s.Origin() != origin {
-			return nil, fmt.Errorf("%w: keys of %s and of %s", ErrKey, origin, s.Origin())
+			return nil, fmt.Errorf("%w: keys of %q and of %q", ErrKey, origin, s.Origin())
 		}
 		notes[i] = s.note
 	}
@@ -69,7 +69,7 @@ func ParseCheckpoint(text []byte, vkeys ...string) (Checkpoint, error) {
 		return Checkpoint{}, err
 	}
 	if len(c.Keys) == 0 {
-		return Checkpoint{}, fmt.Errorf("%w: size %d of %s is not signed by any of the %d keys given", ErrCheckpoint, c.Size, c.Origin, len(vkeys))
+		return Checkpoint{}, fmt.Errorf("%w: size %d of %q is not signed by any of the %d keys given", ErrCheckpoint, c.Size, c.Origin, len(vkeys))
 	}
 	return c, nil
 }

@@ -17,8 +17,12 @@ var ErrFaulty = errors.New("ledger: the record is not intact")
 // checkpoints of their own, all that can be found is damage, not deceit:
 // docs/ledger.md has the table.
 type VerifyOptions struct {
-	Keys    []string // verifier keys, had from elsewhere than the export; empty: no signature is judged
-	Trusted [][]byte // checkpoints kept out of the log's reach
+	// Keys are verifier keys, had from elsewhere than the export. The newest that
+	// the auditor knows is enough: the record leads from one key to the next. With
+	// none, no signature is judged.
+	Keys []string
+	// Trusted are checkpoints that were kept out of the log's reach.
+	Trusted [][]byte
 }
 
 // Fault is one thing that is wrong.
@@ -231,7 +235,7 @@ func (v *verifier) entry(line []byte) {
 
 func (v *verifier) content(e Entry) {
 	if wrong := v.stories.tell(e); wrong != "" {
-		v.fault(e.Seq, "%s: %s", e.Subject, wrong)
+		v.fault(e.Seq, "%q: %s", e.Subject, wrong)
 	}
 	if !e.Kind.Known() {
 		v.rep.Unjudged++
