@@ -225,7 +225,11 @@ func (b *builder) scopes(n node) {
 		case f["paths"].Present() && f["domains"].Present():
 			b.fault(m.Key, "a scope has paths or domains, not both")
 		case f["paths"].Present():
-			b.p.scopes[m.Name] = &scope{paths: b.paths(f["paths"]), pathsExcept: b.paths(f["except"])}
+			except := b.paths(f["except"])
+			for i := range except {
+				except[i] = except[i].beneath()
+			}
+			b.p.scopes[m.Name] = &scope{paths: b.paths(f["paths"]), pathsExcept: except}
 		case f["domains"].Present():
 			b.p.scopes[m.Name] = &scope{domains: b.domains(f["domains"]), domainsExcept: b.domains(f["except"])}
 		default:
