@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -160,6 +161,12 @@ type testEndpoint struct {
 
 func newTestEndpoint(t *testing.T, change func(*EndpointConfig)) *testEndpoint {
 	t.Helper()
+	return newTestEndpointOn(t, change, &http.Server{})
+}
+
+// newTestEndpointOn is on a server with settings of its own.
+func newTestEndpointOn(t *testing.T, change func(*EndpointConfig), settings *http.Server) *testEndpoint {
+	t.Helper()
 	s := newEchoServer()
 	c := EndpointConfig{
 		Server: s, Now: time.Now, Rand: rand.Reader,
@@ -175,7 +182,9 @@ func newTestEndpoint(t *testing.T, change func(*EndpointConfig)) *testEndpoint {
 		change(&c)
 	}
 	e := NewEndpoint(t.Context(), c)
-	h := httptest.NewServer(e)
+	h := httptest.NewUnstartedServer(e)
+	h.Config.WriteTimeout = settings.WriteTimeout
+	h.Start()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
@@ -299,6 +308,19 @@ func (e *testEndpoint) events(res *http.Response, max int) []Event {
 		all = append(all, ev)
 	}
 	return all
+}
+
+// quiet waits until no HTTP request is being answered.
+func (e *testEndpoint) quiet() {
+	for {
+		e.quota.mu.Lock()
+		streams := e.quota.total.streams
+		e.quota.mu.Unlock()
+		if streams == 0 {
+			return
+		}
+		runtime.Gosched()
+	}
 }
 
 // refused checks that a request was refused with this status and code, and that
