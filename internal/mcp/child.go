@@ -47,7 +47,7 @@ type Child struct {
 // outbound is a message on its way to the process.
 type outbound struct {
 	line []byte
-	lost bool // nothing of it was written; set before the connection ends
+	lost atomic.Bool // nothing of it was written, and nothing will be
 }
 
 // childCall is one call in flight.
@@ -131,7 +131,7 @@ func (c *Child) await(ctx context.Context, call *childCall, out *outbound, metho
 		default:
 		}
 		if err := c.Err(); err != nil {
-			return Message{}, &CallError{Sent: !out.lost, Err: err}
+			return Message{}, &CallError{Sent: !out.lost.Load(), Err: err}
 		}
 		if method != methodInitialize { // which must not be cancelled
 			c.spawn(func() { c.cancel(call.id) })

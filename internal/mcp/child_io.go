@@ -26,7 +26,7 @@ func startChild(ctx context.Context, t Target) (*Child, error) {
 		writes: make(chan *outbound), exited: make(chan struct{}), drained: make(chan struct{}),
 		calls: make(map[uint64]*childCall), running: make(map[*childCall]struct{}),
 	}
-	t.Log.Info("server started", "path", p.path, "args", t.Command.Args, "pid", p.cmd.Process.Pid)
+	t.Log.Info("server started", "path", p.path, "pid", p.cmd.Process.Pid)
 	logged := make(chan struct{})
 	c.spawn(c.write)
 	c.spawn(c.read)
@@ -70,7 +70,7 @@ func (c *Child) write() {
 			if err == nil {
 				continue
 			}
-			out.lost = n == 0
+			out.lost.Store(n == 0)
 			// A process that dies stops reading first. What it still said is read
 			// before the connection ends.
 			timer := time.NewTimer(c.t.Grace)

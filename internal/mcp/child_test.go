@@ -463,13 +463,24 @@ func TestChildStopsReading(t *testing.T) {
 	target.Grace = 50 * time.Millisecond
 	u := dial(t, target)
 	mustCall(t, u, tool("stop-reading"), nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	large := []byte(`{"name":"echo","fill":"` + strings.Repeat("x", 1<<20) + `"}`)
-	_, err := u.Call(ctx, "tools/call", large, nil)
-	wantLost(t, err, true, context.DeadlineExceeded)
-	_, err = u.Call(ctx, "tools/call", tool("echo"), nil)
-	wantLost(t, err, false, context.DeadlineExceeded)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { // more than a pipe holds
+		_, err := u.Call(ctx, "tools/call", []byte(`{"name":"echo","fill":"`+strings.Repeat("x", 1<<20)+`"}`), nil)
+		ended <- err
+	}()
+	for { // until the writer is stuck
+		soon, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		_, err := u.Call(soon, "tools/call", tool("echo"), nil)
+		stop()
+		if lost, ok := errors.AsType[*CallError](err); !ok {
+			t.Fatalf("got %v", err)
+		} else if !lost.Sent {
+			break
+		}
+	}
+	cancel()
+	wantLost(t, <-ended, true, context.Canceled)
 }
 
 func TestChildCloseEndsTheGroup(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strings"
@@ -111,21 +112,24 @@ func (t *Target) transport() *http.Transport {
 	}
 }
 
-// post sends one message. taken tells whether the transport has begun to take
-// the body: until then nothing of the message was written.
+// post sends one message. taken tells whether the transport had a connection to
+// write it to: without one nothing can have been written.
 func (r *Remote) post(ctx context.Context, h http.Header, message []byte) (resp *http.Response, taken bool, err error) {
-	var began atomic.Bool
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
 	at := r.url.Load()
 	for range maxRedirects + 1 {
 		req := r.request(ctx, http.MethodPost, at, h)
 		req.ContentLength = int64(len(message))
-		req.GetBody = func() (io.ReadCloser, error) {
-			return &body{Reader: bytes.NewReader(message), began: &began}, nil
-		}
+		// The transport takes a new body only when it wrote nothing of the first one
+		// to a connection that turned out to be dead.
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(message)), nil }
 		req.Body, _ = req.GetBody()
 		resp, err = r.transport.RoundTrip(req)
 		if err != nil {
-			return nil, began.Load(), err
+			return nil, connected.Load(), err
 		}
 		next, err := redirected(at, resp)
 		if err != nil {
@@ -163,24 +167,6 @@ func (r *Remote) request(ctx context.Context, method string, at *url.URL, h http
 	}
 	return req.WithContext(ctx)
 }
-
-// body is a message that remembers whether the transport began to take it.
-type body struct {
-	*bytes.Reader
-	began *atomic.Bool
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	b.began.Store(true)
-	return b.Reader.Read(p)
-}
-
-func (b *body) WriteTo(w io.Writer) (int64, error) {
-	b.began.Store(true)
-	return b.Reader.WriteTo(w)
-}
-
-func (b *body) Close() error { return nil }
 
 // redirected returns where a redirect within the same origin leads, nil when the
 // response is none. Any other redirect is refused: it would carry the message
@@ -230,23 +216,19 @@ func contentType(resp *http.Response) string {
 	return kind
 }
 
-// readAll reads a body of at most max bytes.
+// readAll reads a body of at most max bytes. What a server says of its length is
+// not yet a reason to set memory aside.
 func readAll(resp *http.Response, max int) ([]byte, error) {
 	if resp.ContentLength > int64(max) {
 		return nil, ErrTooLarge
 	}
-	if n := resp.ContentLength; n >= 0 {
-		b := make([]byte, n)
-		if _, err := io.ReadFull(resp.Body, b); err != nil {
-			return nil, err
-		}
-		return b, nil
+	var b bytes.Buffer
+	b.Grow(int(min(resp.ContentLength, 64<<10)) + bytes.MinRead + 1)
+	_, err := b.ReadFrom(io.LimitReader(resp.Body, int64(max)+1))
+	if err == nil && b.Len() > max {
+		err = ErrTooLarge
 	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, int64(max)+1))
-	if err == nil && len(b) > max {
-		return nil, ErrTooLarge
-	}
-	return b, err
+	return b.Bytes(), err
 }
 
 // statusError reads the response with a status other than 2xx. When its body is a

@@ -194,7 +194,7 @@ func (nobody) Ask(_ context.Context, m Message) ([]byte, *Error) {
 
 // refuseAsk is the answer to a request of a server that nobody can take.
 func refuseAsk(m Message) *Error {
-	return &Error{Code: CodeMethodNotFound, Message: m.Method + " cannot be asked of this client here"}
+	return &Error{Code: CodeMethodNotFound, Message: m.Method + " cannot be asked here: no call it could belong to, or nobody to answer"}
 }
 
 func orNobody(to Answers) Answers {

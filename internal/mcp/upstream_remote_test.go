@@ -2,12 +2,16 @@ package mcp
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -785,4 +789,48 @@ func TestRemoteReusesConnections(t *testing.T) {
 			t.Errorf("%d connections for 50 calls", dials)
 		}
 	})
+}
+
+func TestRemoteTLS(t *testing.T) {
+	s := &site{t: t, modern: true}
+	arrived, left := make(chan struct{}), make(chan struct{})
+	s.call = func(w http.ResponseWriter, r *http.Request, m peerMessage) {
+		if r.ProtoMajor != 2 {
+			t.Errorf("spoke %s", r.Proto)
+		}
+		if !strings.Contains(string(m.Params), "hang") {
+			answerJSON(w, m.ID, `{}`)
+			return
+		}
+		says(w)
+		close(arrived)
+		<-r.Context().Done()
+		close(left)
+	}
+	s.Server = httptest.NewUnstartedServer(s)
+	s.EnableHTTP2 = true
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+
+	if _, err := Dial(t.Context(), s.target()); err == nil {
+		t.Fatal("an unknown certificate was accepted")
+	}
+	target := s.target()
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	target.TLS = &tls.Config{RootCAs: roots}
+	u := dial(t, target)
+	mustCall(t, u, tool("x"), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := u.Call(ctx, "tools/call", tool("hang"), nil)
+		ended <- err
+	}()
+	<-arrived
+	cancel()
+	wantLost(t, <-ended, true, context.Canceled)
+	<-left
+	mustCall(t, u, tool("x"), nil)
 }
