@@ -194,7 +194,7 @@ func (b *builder) demand(n node, f map[string]node, set string) demand {
 		of:     b.set(b.setName(f[set])),
 		tier:   b.tierOr(f["tier"], R3),
 		quorum: int(b.Count(f["quorum"], 1, 100)),
-		ttl:    b.Length(f["ttl"], minTTL, maxTTL),
+		ttl:    b.ttl(f["ttl"]),
 	}
 	d.pair = d.quorum == 0 && d.tier == R4
 	d.scopes = b.offered(f["scope"], d.tier)
@@ -209,6 +209,14 @@ func (b *builder) demand(n node, f map[string]node, set string) demand {
 	d.salient = b.salient(f["salient"])
 	b.reachable(f["quorum"], d)
 	return d
+}
+
+// ttl reads how long an ask waits; the default where it is not said.
+func (b *builder) ttl(n node) time.Duration {
+	if ttl := b.Length(n, minTTL, maxTTL); ttl != 0 {
+		return ttl
+	}
+	return b.p.defaults.TTL
 }
 
 // reachable refuses a quorum that a set of named users can never give.

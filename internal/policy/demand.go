@@ -13,7 +13,7 @@ type demand struct {
 	pair    bool // R4 without a named quorum: two people where there are two
 	scopes  []grantScope
 	typed   bool
-	ttl     time.Duration // 0: the policy's default
+	ttl     time.Duration
 	salient []salient
 }
 
@@ -21,6 +21,11 @@ type demand struct {
 type salient struct {
 	at   Fault
 	path argPath
+}
+
+// bare is the demand of an ask that says nothing, at the lowest tier.
+func (p *Policy) bare() demand {
+	return demand{of: p.approvers[p.defaults.Of], scopes: []grantScope{{kind: reachOnce}}, ttl: p.defaults.TTL}
 }
 
 // and is the demand that meets both. The result is never weaker than either:
@@ -33,9 +38,7 @@ func (d demand) and(o demand) demand {
 	d.pair = d.pair || o.pair
 	d.typed = d.typed || o.typed
 	d.scopes = shared(d.scopes, o.scopes)
-	if d.ttl == 0 || o.ttl != 0 && o.ttl < d.ttl {
-		d.ttl = o.ttl
-	}
+	d.ttl = min(d.ttl, o.ttl)
 	if d.salient == nil {
 		d.salient = o.salient
 	}

@@ -43,10 +43,10 @@ const (
 
 // Bounds of an expression.
 const (
-	maxExpression = 4096        // bytes
-	maxEstimate   = 100_000_000 // cost that the arguments assumed at load may cause
-	maxCost       = 100_000     // cost of one evaluation with loops, about 10 ms
-	assumedSize   = 1000        // elements or bytes of an argument, for the estimate at load
+	maxExpression = 4096          // bytes
+	maxEstimate   = 1_000_000_000 // cost that the arguments assumed at load may cause
+	maxCost       = 100_000       // cost of one evaluation with loops, about 10 ms
+	assumedSize   = 1000          // elements or bytes of an argument, for the estimate at load
 )
 
 // variables of expressions. Names with "@" cannot be written in an expression.

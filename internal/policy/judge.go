@@ -169,7 +169,9 @@ func (j *judgement) decide() {
 
 // suspicious is the demand of an ask that no rule describes.
 func (j *judgement) suspicious() demand {
-	return demand{of: j.approvers[j.defaults.Of], tier: R3, scopes: []grantScope{{kind: reachOnce}}}
+	d := j.bare()
+	d.tier = R3
+	return d
 }
 
 // stricter asks at least as much as d. It takes over the authorship of the
@@ -258,9 +260,6 @@ func (j *judgement) verdict() Verdict {
 	}
 	d := &j.demand
 	v.Of, v.Quorum, v.TTL = d.of, d.quorum, d.ttl
-	if v.TTL == 0 {
-		v.TTL = j.defaults.TTL
-	}
 	if d.typed || d.tier == R4 {
 		v.Confirm = []Confirm{Typed}
 		v.Salient = j.salient(d.salient)

@@ -103,7 +103,7 @@ func (b *builder) measure(l *limit, kind string, item node, f map[string]node) {
 
 // then reads what happens when the limit is reached.
 func (b *builder) then(l *limit, item, n node) {
-	l.demand = demand{of: b.set(""), scopes: []grantScope{{kind: reachOnce}}}
+	l.demand = b.p.bare()
 	switch {
 	case !n.Present():
 		b.fault(item, "then is missing: what happens when the limit is reached?")
@@ -114,7 +114,7 @@ func (b *builder) then(l *limit, item, n node) {
 		f := b.Fields(n, "ask", "quorum", "ttl")
 		l.demand.of = b.set(b.setName(f["ask"]))
 		l.demand.quorum = int(b.Count(f["quorum"], 1, 100))
-		l.demand.ttl = b.Length(f["ttl"], minTTL, maxTTL)
+		l.demand.ttl = b.ttl(f["ttl"])
 		if !f["ask"].Present() {
 			b.fault(n, "ask is missing: who decides?")
 		}
