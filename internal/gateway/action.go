@@ -1,0 +1,128 @@
+package gateway
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/ayegate/ayegate/internal/approval"
+	"github.com/ayegate/ayegate/internal/call"
+	"github.com/ayegate/ayegate/internal/strictjson"
+)
+
+// metaClaim carries the claim's id to servers that are to have it.
+const metaClaim = "dev.ayegate/claim"
+
+// action is a request that a policy judges, and how it goes to its server.
+type action struct {
+	server string
+	method string // as it goes to the server
+	call   call.Call
+	// params as they go out, with the names the server knows, but without the
+	// judged part: for tools/call the arguments are put in, for any other method
+	// all but _meta is replaced.
+	params []byte
+	// answers and state are what a modern agent brings back: its inputResponses and
+	// the requestState that we gave it.
+	answers, state []byte
+	// distinct is the client's own id of this use of the tool, reason what the agent
+	// says of it.
+	distinct, reason string
+}
+
+// The names under which clients tell their uses of tools apart.
+var useIDs = []string{"claudecode/toolUseId", "callId"}
+
+// metaReason is where an agent may say why it calls, shown as unchecked.
+const metaReason = "dev.ayegate/reason"
+
+const maxReason = 2000
+
+func newToolAction(server, tool string, e *exchange) (*action, error) {
+	c, err := call.New(server, tool, get(e.params, "arguments"))
+	if err != nil {
+		return nil, err
+	}
+	a := &action{server: server, method: "tools/call", call: c, params: e.params}
+	if e.client.Server == "" {
+		a.params = set(a.params, quoted(tool), "name")
+	}
+	a.takeReturn(e)
+	a.label()
+	return a, nil
+}
+
+func newMethodAction(server, method string, params []byte, e *exchange) (*action, error) {
+	a := &action{server: server, method: method, params: params}
+	a.takeReturn(e)
+	judged := without(a.params, "_meta")
+	c, err := call.New(server, methodPrefix+method, judged)
+	if err != nil {
+		return nil, err
+	}
+	a.call = c
+	a.label()
+	return a, nil
+}
+
+// takeReturn takes out what a modern agent says to us and not to the server.
+func (a *action) takeReturn(e *exchange) {
+	if !e.modern() {
+		return
+	}
+	a.answers, a.state = get(a.params, "inputResponses"), get(a.params, "requestState")
+	a.params = without(without(a.params, "inputResponses"), "requestState")
+}
+
+func (a *action) label() {
+	for _, name := range useIDs {
+		if a.distinct = textAt(a.params, "_meta", name); a.distinct != "" {
+			break
+		}
+	}
+	if a.reason = textAt(a.params, "_meta", metaReason); len(a.reason) > maxReason {
+		a.reason = strings.ToValidUTF8(a.reason[:maxReason], "")
+	}
+}
+
+// again is the action of a request that was made before, for an agent that asks
+// by its id: only the judged part of it was kept.
+func again(r *approval.Request, meta []byte) *action {
+	a := &action{server: r.Call.Server(), call: r.Call, params: []byte("{}")}
+	if method, ok := strings.CutPrefix(r.Call.Tool(), methodPrefix); ok {
+		a.method = method
+	} else {
+		a.method = "tools/call"
+		a.params = (&object{}).text("name", r.Call.Tool()).add("arguments", r.Call.Args()).bytes()
+	}
+	if meta != nil {
+		a.params = set(a.params, meta, "_meta")
+	}
+	return a
+}
+
+// outgoing returns the params as they go to the server, for the call that was
+// approved: a person may have changed it since the agent asked.
+func (a *action) outgoing(c call.Call, claim string, idempotency bool) ([]byte, error) {
+	args, params := c.Args(), a.params
+	var err error
+	switch {
+	case a.method == "tools/call":
+		if has(params, "arguments") || !bytes.Equal(args, []byte("{}")) {
+			params, err = strictjson.Splice(params, args, "arguments")
+		}
+	default:
+		meta := get(params, "_meta")
+		if params = args; meta != nil {
+			params, err = strictjson.Splice(args, meta, "_meta")
+		} else if a.params == nil && bytes.Equal(args, []byte("{}")) {
+			params = nil
+		}
+	}
+	if err != nil || !idempotency {
+		return params, err
+	}
+	if params == nil {
+		params = []byte("{}")
+	}
+	return strictjson.Splice(params, quoted(claim), "_meta", metaClaim)
+}

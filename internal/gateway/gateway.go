@@ -1,0 +1,246 @@
+// Package gateway stands between agents and MCP servers: MCP in, desk, MCP out.
+//
+// Towards agents it is an [mcp.Server], towards servers it drives [mcp.Upstream]
+// connections. Every request that could have an effect, or could read something,
+// becomes a call and goes through the desk: tools/call under the tool's own name,
+// any other method under "mcp:" and the method's name (MCP-09). Only lists, pings
+// and the protocol's own housekeeping pass without a judgement.
+//
+// It owns: which connection a request of an agent goes out on, what an agent is
+// shown of the servers behind (capabilities, lists, names on the merged endpoint),
+// how an agent hears that its call waits for people, how its wait is carried on
+// by each revision of the protocol, and the bridge between the protocol's eras.
+//
+// It does not own the decision, the record or the single run (desk), nor framing,
+// identifiers and transports (mcp), nor who an agent is: that was authenticated
+// before, and Config.Identify names the agent behind a principal.
+//
+// What reaches a server. The params of a request go out as they came, with these
+// exceptions: the arguments are the canonical bytes that were judged, shown and
+// hashed; on the merged endpoint a name loses its server's prefix; of methods
+// other than tools/call all params but _meta are canonical, since all of them were
+// judged; inputResponses and requestState of a modern agent are answers to the
+// gateway and stay here; and _meta["dev.ayegate/claim"] names the claim as an
+// idempotency key where [Server.IdempotencyMeta] asks for it.
+//
+// What reaches an agent. A result is handed on byte for byte, with two exceptions:
+// members of its _meta under dev.ayegate/ are taken out, because that prefix is
+// how the gateway itself speaks (MCP-18), and a modern agent gets the resultType
+// that a legacy server did not write. A result's text is data: only _meta tells
+// whether the gateway or the tool is speaking.
+//
+// What no agent can do here: decide. No method and no tool approves anything, an
+// answer to an elicitation is never an approval (API-01, MCP-05, MCP-06).
+package gateway
+
+import (
+	"context"
+	"crypto/cipher"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ayegate/ayegate/internal/call"
+	"github.com/ayegate/ayegate/internal/desk"
+	"github.com/ayegate/ayegate/internal/identity"
+	"github.com/ayegate/ayegate/internal/mcp"
+)
+
+// Config is what a gateway needs. Fields without a default are required.
+type Config struct {
+	Desk *desk.Desk
+	// Servers are the servers behind, by id: a lower-case letter, then lower-case
+	// letters, digits and hyphens, at most 32. "ayegate" is ours.
+	Servers map[string]Server
+	// Identify names the agent behind an authenticated principal. Its Session is
+	// bound here: the protocol's session where there is one, else the principal.
+	Identify func(principal string) (identity.Agent, error)
+	// BaseURL is where people sign in, without a trailing slash; the page of a
+	// request is BaseURL/r/CODE. Empty leaves links out.
+	BaseURL string
+	// Hold says how long calls are held open.
+	Hold Hold
+	// Version is ours, for serverInfo and clientInfo.
+	Version string
+	// Limits bound what one agent can make the gateway hold.
+	Limits Limits
+
+	Now  func() time.Time
+	Rand io.Reader
+	Log  *slog.Logger // never sees arguments, results or secrets
+	// Dial opens connections to servers; nil means [mcp.Dial].
+	Dial func(context.Context, mcp.Target) (mcp.Upstream, error)
+}
+
+// Server is one MCP server behind the gateway.
+type Server struct {
+	// Target says how to reach it. The gateway fills in Name, Info, Capabilities,
+	// Stray and Schema, and Version where it is empty.
+	Target mcp.Target
+	// IdempotencyMeta adds _meta["dev.ayegate/claim"] to every request that is run:
+	// the claim's id, the same for every attempt to run the same claim. Off by
+	// default, because _meta then is no longer what the agent sent.
+	IdempotencyMeta bool
+}
+
+// Limits bound what is held. Zero fields mean the defaults.
+type Limits struct {
+	InFlight  int           // requests of one session or principal being answered; 256
+	Parked    int           // calls of one principal that wait for the agent's input between its requests; 16
+	ParkedFor time.Duration // how long one waits; 10 minutes
+	Opening   time.Duration // to connect to a server, or to list its tools; 30 s
+	Idle      time.Duration // after which an unused connection to a server is closed; 1 hour
+}
+
+func (l Limits) orDefaults() Limits {
+	return Limits{
+		InFlight:  orElse(l.InFlight, 256),
+		Parked:    orElse(l.Parked, 16),
+		ParkedFor: orElse(l.ParkedFor, 10*time.Minute),
+		Opening:   orElse(l.Opening, 30*time.Second),
+		Idle:      orElse(l.Idle, time.Hour),
+	}
+}
+
+func orElse[T int | time.Duration](v, otherwise T) T {
+	if v <= 0 {
+		return otherwise
+	}
+	return v
+}
+
+// Gateway answers agents. It is safe for concurrent use.
+type Gateway struct {
+	c     Config
+	desk  *desk.Desk
+	log   *slog.Logger
+	ids   []string // of the servers, sorted
+	sealz cipher.AEAD
+	ctx   context.Context // of everything that outlives a request; its cause says why it ended
+	stop  context.CancelCauseFunc
+	work  sync.WaitGroup
+
+	abouts sync.Map // server id to mcp.About: how it last introduced itself
+	bound  sync.Map // [2]string{server, tool} to []mcp.ParamHeader
+
+	random  sync.Mutex // guards c.Rand
+	mu      sync.Mutex
+	closed  bool
+	parties map[string]*party
+	parked  map[string]*run // by id
+}
+
+var _ mcp.Server = (*Gateway)(nil)
+
+// reserved is the server id that would make a server's tools look like ours.
+const reserved = "ayegate"
+
+// New makes a gateway. Connections and calls end with ctx.
+func New(ctx context.Context, c Config) (*Gateway, error) {
+	if c.Desk == nil || c.Identify == nil || c.Now == nil || c.Rand == nil || c.Log == nil {
+		return nil, errors.New("gateway: desk, identify, now, rand and log are required")
+	}
+	for id := range c.Servers {
+		// One grammar without underscores and without look-alikes: server__tool is
+		// taken apart in one way only (MCP-12, MCP-13).
+		if _, err := call.New(id, "x", nil); err != nil {
+			return nil, fmt.Errorf("gateway: server %q: %w", id, err)
+		}
+		if id == reserved {
+			return nil, fmt.Errorf("gateway: the server id %q is reserved", id)
+		}
+	}
+	if c.Dial == nil {
+		c.Dial = mcp.Dial
+	}
+	c.Limits, c.Hold = c.Limits.orDefaults(), c.Hold.orDefaults()
+	c.BaseURL = strings.TrimSuffix(c.BaseURL, "/")
+	g := &Gateway{
+		c: c, desk: c.Desk, log: c.Log, ids: slices.Sorted(maps.Keys(c.Servers)),
+		parties: make(map[string]*party), parked: make(map[string]*run),
+	}
+	var err error
+	if g.sealz, err = newSeal(c.Rand); err != nil {
+		return nil, err
+	}
+	g.ctx, g.stop = context.WithCancelCause(ctx)
+	return g, nil
+}
+
+// Shutdown ends everything: calls in flight are recorded as what is known of
+// them, connections to servers are closed. It returns when all has ended.
+func (g *Gateway) Shutdown() {
+	g.mu.Lock()
+	g.closed = true
+	parties := slices.Collect(maps.Values(g.parties))
+	for _, u := range g.parked {
+		u.expiry.Stop()
+	}
+	g.mu.Unlock()
+	g.stop(mcp.ErrShutdown)
+	for _, p := range parties {
+		p.close()
+	}
+	g.work.Wait()
+}
+
+// spawn runs f and lets Shutdown wait for it. It reports false after Shutdown.
+func (g *Gateway) spawn(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.work.Go(f)
+	return true
+}
+
+// serves reports whether an endpoint, named as in [mcp.Client.Server], exists.
+func (g *Gateway) serves(server string) bool {
+	_, ok := g.c.Servers[server]
+	return ok || server == ""
+}
+
+// behind lists the servers behind an endpoint.
+func (g *Gateway) behind(endpoint string) []string {
+	if endpoint == "" {
+		return g.ids
+	}
+	return []string{endpoint}
+}
+
+// agent names who asks. The session is what the protocol has, bound to the
+// principal that was authenticated.
+func (g *Gateway) agent(c mcp.Client) (identity.Agent, error) {
+	from, err := g.c.Identify(c.Principal)
+	if err != nil || from.IsZero() {
+		return identity.Agent{}, errors.Join(desk.ErrNoAgent, err)
+	}
+	from.Session = sessionOf(c)
+	return from, nil
+}
+
+func sessionOf(c mcp.Client) string {
+	if c.Session != "" {
+		return c.Session
+	}
+	return "key:" + c.Principal
+}
+
+func noServer(endpoint string) *mcp.Error {
+	return &mcp.Error{Code: mcp.CodeInvalidRequest, Status: 404, Message: fmt.Sprintf("no server %q behind this gateway; nothing ran", endpoint)}
+}
+
+func noMethod(method, why string) *mcp.Error {
+	return &mcp.Error{Code: mcp.CodeMethodNotFound, Message: method + ": " + why + "; nothing ran"}
+}
+
+func badParams(why string) *mcp.Error {
+	return &mcp.Error{Code: mcp.CodeInvalidParams, Message: why + "; nothing ran"}
+}

@@ -1,0 +1,198 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ayegate/ayegate/internal/mcp"
+)
+
+// party is one agent's end: a legacy session or a connection over stdio, or, for
+// modern requests over HTTP, which have neither, a principal. What it opens
+// towards servers is its own: no agent hears what a server tells another.
+type party struct {
+	g       *Gateway
+	session string // the agent's session, as requests record it
+
+	mu        sync.Mutex
+	closed    bool
+	inFlight  int
+	parked    int
+	client    mcp.Client // as it introduced itself at initialize; zero for a principal
+	push      mcp.Pusher // nil until initialize
+	links     map[linkKey]*link
+	owners    map[string]string // resource URIs and templates of the merged endpoint to their server
+	listeners map[*listener]struct{}
+	asks      map[string]*link // progress tokens of requests that servers made of the agent
+}
+
+// linkKey names a connection of a party. An agent that speaks both eras over one
+// stdio connection has two: they declare different capabilities.
+type linkKey struct {
+	server string
+	era    mcp.Era
+}
+
+// partyOf finds or makes the party that a client belongs to.
+func (g *Gateway) partyOf(c mcp.Client) (*party, error) {
+	key := c.Principal + "\x00" + sessionOf(c)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, mcp.ErrShutdown
+	}
+	p := g.parties[key]
+	if p == nil {
+		p = &party{
+			g: g, session: sessionOf(c),
+			links: make(map[linkKey]*link), listeners: make(map[*listener]struct{}), asks: make(map[string]*link),
+		}
+		g.parties[key] = p
+	}
+	return p, nil
+}
+
+// Close implements [mcp.Server]: the session's connections end with it. Its
+// requests do not: another session of the same agent may ask for them again.
+func (g *Gateway) Close(c mcp.Client) {
+	key := c.Principal + "\x00" + sessionOf(c)
+	g.mu.Lock()
+	p := g.parties[key]
+	delete(g.parties, key)
+	g.mu.Unlock()
+	if p != nil {
+		p.close()
+	}
+}
+
+func (p *party) close() {
+	p.mu.Lock()
+	p.closed = true
+	links := make([]*link, 0, len(p.links))
+	for _, l := range p.links {
+		links = append(links, l)
+	}
+	p.mu.Unlock()
+	for _, l := range links {
+		l.close()
+	}
+}
+
+// enter counts a request in; false means that the agent has too many.
+func (p *party) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inFlight >= p.g.c.Limits.InFlight {
+		return false
+	}
+	p.inFlight++
+	return true
+}
+
+func (p *party) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inFlight--
+}
+
+// link returns the party's connection to a server, which opens when it is used.
+func (p *party) link(server string, era mcp.Era) *link {
+	key := linkKey{server, era}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.links[key]
+	if l == nil {
+		l = &link{g: p.g, p: p, server: server, era: era, closed: p.closed}
+		p.links[key] = l
+	}
+	return l
+}
+
+// each calls f for the connections behind an endpoint that exist by now.
+func (p *party) each(endpoint string, era mcp.Era, f func(*link)) {
+	for _, server := range p.g.behind(endpoint) {
+		p.mu.Lock()
+		l := p.links[linkKey{server, era}]
+		p.mu.Unlock()
+		if l != nil {
+			f(l)
+		}
+	}
+}
+
+// pusher returns the way to the agent outside of any exchange, nil without one.
+func (p *party) pusher() (mcp.Pusher, mcp.Client) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.push, p.client
+}
+
+// tellTime bounds how long a message to a slow agent may hold up its server.
+const tellTime = 10 * time.Second
+
+// notify sends the agent what a server says outside of any call.
+func (p *party) notify(server string, era mcp.Era, m mcp.Message) {
+	ctx, stop := context.WithTimeout(p.g.ctx, tellTime)
+	defer stop()
+	if era == mcp.Modern {
+		p.tellListeners(ctx, server, m)
+		return
+	}
+	push, client := p.pusher()
+	if push == nil || client.Server != "" && client.Server != server {
+		return
+	}
+	if err := push.Notify(ctx, m.Method, m.Params); err != nil {
+		p.g.log.Debug("a notification did not reach the agent", "server", server, "method", m.Method, "err", err)
+	}
+}
+
+// expect remembers whose request carries a progress token towards the agent.
+func (p *party) expect(params []byte, l *link) (forget func()) {
+	token := mcp.ProgressToken(params)
+	if token == nil {
+		return func() {}
+	}
+	key := mcp.IDKey(token)
+	p.mu.Lock()
+	p.asks[key] = l
+	p.mu.Unlock()
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.asks[key] == l {
+			delete(p.asks, key)
+		}
+	}
+}
+
+// Notification implements [mcp.Server]: what an agent announces goes on to the
+// servers it has connections with. A notification has no effect that a policy
+// knows: the calls are requests, and mcp refuses one in this form (MCP-08).
+func (g *Gateway) Notification(ctx context.Context, c mcp.Client, m mcp.Message) {
+	if m.Method == "notifications/initialized" || !g.serves(c.Server) {
+		return
+	}
+	p, err := g.partyOf(c)
+	if err != nil {
+		return
+	}
+	send := func(l *link) {
+		if conn := l.open(); conn != nil {
+			if err := conn.up.Notify(ctx, m.Method, m.Params); err != nil {
+				g.log.Debug("a notification did not reach the server", "server", l.server, "method", m.Method, "err", err)
+			}
+		}
+	}
+	if m.Method == "notifications/progress" {
+		p.mu.Lock()
+		l := p.asks[mcp.IDKey(mcp.NotifiedToken(m.Params))]
+		p.mu.Unlock()
+		if l != nil {
+			send(l)
+		}
+		return
+	}
+	p.each(c.Server, c.Version.Era(), send)
+}
