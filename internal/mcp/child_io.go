@@ -162,6 +162,7 @@ func (c *Child) one(raw []byte) {
 		c.notification(m)
 	case Request:
 		c.request(m)
+	case NoMessage: // the parser refuses it
 	}
 }
 

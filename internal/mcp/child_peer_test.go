@@ -34,7 +34,6 @@ type peer struct {
 	lock sync.Mutex
 	out  io.Writer
 
-	unasked  int
 	discover string // id of a server/discover that waits for its answer
 }
 

@@ -44,7 +44,8 @@ func BenchmarkUpstreamCall(b *testing.B) {
 	b.Run("plain POST", func(b *testing.B) {
 		s := benchSite(b)
 		message := NewRequest([]byte(`1`), "tools/call", []byte(benchParams))
-		client := &http.Client{Transport: (&Target{}).transport()}
+		_, transport := (&Target{}).connect()
+		client := &http.Client{Transport: transport}
 		defer client.CloseIdleConnections()
 		b.ReportAllocs()
 		for b.Loop() {

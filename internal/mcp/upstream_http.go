@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -92,16 +93,63 @@ func (t *Target) endpoint() (*url.URL, error) {
 	return u, nil
 }
 
-// transport returns connections of our own. The environment's proxies are not
-// asked, compression is not offered, redirects are not its business.
-func (t *Target) transport() *http.Transport {
-	dial := t.DialContext
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
+// links are the network connections to one server. The transport closes idle
+// ones only; at the end none may stay.
+type links struct {
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	mu     sync.Mutex
+	open   map[*link]struct{}
+	closed bool
+}
+
+type link struct {
+	net.Conn
+	all *links
+}
+
+func (l *links) dialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := l.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
 	}
-	return &http.Transport{
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		_ = c.Close()
+		return nil, ErrUpstreamClosed
+	}
+	k := &link{Conn: c, all: l}
+	l.open[k] = struct{}{}
+	return k, nil
+}
+
+func (k *link) Close() error {
+	k.all.mu.Lock()
+	delete(k.all.open, k)
+	k.all.mu.Unlock()
+	return k.Conn.Close()
+}
+
+func (l *links) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for k := range l.open {
+		_ = k.Conn.Close()
+	}
+}
+
+// connect returns connections of our own. The environment's proxies are not
+// asked, compression is not offered, redirects are not the transport's business.
+func (t *Target) connect() (*links, *http.Transport) {
+	l := &links{dial: t.DialContext, open: make(map[*link]struct{})}
+	if l.dial == nil {
+		l.dial = (&net.Dialer{Timeout: dialTimeout}).DialContext
+	}
+	return l, &http.Transport{
 		Proxy:                  t.Proxy,
-		DialContext:            dial,
+		DialContext:            l.dialContext,
 		TLSClientConfig:        t.TLS,
 		TLSHandshakeTimeout:    dialTimeout,
 		ForceAttemptHTTP2:      true,

@@ -21,7 +21,8 @@ func openRemote(ctx context.Context, t Target) (*Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Remote{lifetime: newLifetime(ctx), t: t, transport: t.transport(), header: header}
+	r := &Remote{lifetime: newLifetime(ctx), t: t, header: header}
+	r.links, r.transport = t.connect()
 	r.wire, r.cut = context.WithCancel(context.WithoutCancel(ctx))
 	r.url.Store(at)
 	if err := r.greet(ctx); err != nil {

@@ -24,6 +24,7 @@ const postLimit = 30 * time.Second
 type Remote struct {
 	*lifetime
 	t         Target
+	links     *links
 	transport *http.Transport
 	url       atomic.Pointer[url.URL]
 	header    http.Header           // of every request; complete once the terms are agreed
@@ -184,6 +185,7 @@ func (r *Remote) Close() error {
 		}
 		r.wg.Wait()
 		r.transport.CloseIdleConnections()
+		r.links.close()
 	})
 	return nil
 }

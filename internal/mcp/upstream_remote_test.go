@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -772,9 +773,9 @@ func TestRemoteReusesConnections(t *testing.T) {
 		s.call = func(w http.ResponseWriter, _ *http.Request, m peerMessage) { says(w)(resultLine(m.ID, `{}`)) }
 		newSite(t, s)
 		target := s.target()
-		dials := 0
+		var dials atomic.Int32
 		target.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			dials++
+			dials.Add(1)
 			return (&net.Dialer{}).DialContext(ctx, network, addr)
 		}
 		u := dial(t, target)
@@ -785,8 +786,8 @@ func TestRemoteReusesConnections(t *testing.T) {
 			}
 			cancel() // the end of the call's context must not close the connection
 		}
-		if dials > 10 {
-			t.Errorf("%d connections for 50 calls", dials)
+		if n := dials.Load(); n > 10 {
+			t.Errorf("%d connections for 50 calls", n)
 		}
 	})
 }

@@ -41,7 +41,7 @@ func (x *remoteCall) exchange(h http.Header, message []byte) (Message, error) {
 	}
 	switch kind := contentType(resp); kind {
 	case typeJSON:
-		defer resp.Body.Close() //nolint:errcheck // nothing is lost by it
+		defer resp.Body.Close()
 		return x.document(resp)
 	case typeEvents:
 		return x.stream(resp)
@@ -105,6 +105,7 @@ func (x *remoteCall) take(raw []byte) (answer Message, ok bool, err error) {
 			x.notification(m)
 		case Request:
 			x.request(m)
+		case NoMessage: // the parser refuses it
 		}
 	})
 	return answer, ok, err
@@ -239,7 +240,7 @@ func (x *remoteCall) stream(resp *http.Response) (answer Message, err error) {
 		case at.last != before:
 			failures = 0
 		}
-		if resp, err = x.resume(&at, &failures); err != nil {
+		if resp, err = x.resume(&at, &failures); err != nil { //nolint:bodyclose // follow closes it
 			return Message{}, sent(err)
 		}
 	}
