@@ -157,6 +157,7 @@ func (e *Endpoint) Shutdown(ctx context.Context) error {
 // ServeHTTP serves one HTTP request.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{e: e, w: w, r: r, rc: http.NewResponseController(w)}
+	q.limitBody()
 	server, ok := serverOf(r)
 	if !ok {
 		q.refuse(http.StatusNotFound, nil, invalid("", "no such endpoint"))
@@ -166,16 +167,16 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q.refuse(http.StatusForbidden, nil, invalid("", problem))
 		return
 	}
+	if problem := checkHeaderForm(r.Header); problem != "" {
+		q.refuse(http.StatusBadRequest, nil, invalid("", problem))
+		return
+	}
 	principal, err := e.c.Authenticate(r)
 	if err != nil {
 		q.unauthenticated(err)
 		return
 	}
 	q.client = Client{Principal: principal, Server: server, Transport: "http"}
-	if problem := checkHeaderForm(r.Header); problem != "" {
-		q.refuse(http.StatusBadRequest, nil, invalid("", problem))
-		return
-	}
 	q.route()
 }
 
@@ -186,6 +187,8 @@ func (q *request) route() {
 	switch {
 	case q.r.Method == http.MethodPost:
 		q.post()
+	case q.r.ContentLength != 0:
+		q.refuse(http.StatusBadRequest, nil, invalid("", "only POST has a body"))
 	case q.r.Method == http.MethodGet && !modern && session:
 		q.get()
 	case q.r.Method == http.MethodDelete && !modern && session:

@@ -135,16 +135,33 @@ func refusedQuality(params string) bool {
 // errBodyTooLarge says that a body exceeds [EndpointLimits.Body].
 var errBodyTooLarge = errors.New("the body is larger than the limit")
 
-// readBody reads the body under its size limit and deadline. A length that is
-// declared too large is refused before a byte is read (CAN-10).
+// limitBody sets the deadline of a body, before anything is decided: net/http
+// reads the rest of a body also when its request has been refused (OPS-03).
+func (q *request) limitBody() {
+	if q.r.ContentLength != 0 {
+		_ = q.rc.SetReadDeadline(q.e.c.Now().Add(q.e.c.Limits.BodyTime))
+	}
+}
+
+// readBody reads the body under its limits. A length that is declared too large is
+// refused before a byte is read (CAN-10).
 func (q *request) readBody() ([]byte, error) {
+	body, err := q.readLimited()
+	if err != nil {
+		// The rest is of no use, and the connection of none with it.
+		_ = q.rc.SetReadDeadline(q.e.c.Now())
+		q.w.Header().Set("Connection", "close")
+		return nil, err
+	}
+	// What reads the connection from here on only waits for the agent to hang up.
+	_ = q.rc.SetReadDeadline(time.Time{})
+	return body, nil
+}
+
+func (q *request) readLimited() ([]byte, error) {
 	limit := q.e.c.Limits.Body
 	if q.r.ContentLength > limit {
 		return nil, errBodyTooLarge
-	}
-	if err := q.rc.SetReadDeadline(q.e.c.Now().Add(q.e.c.Limits.BodyTime)); err == nil {
-		// What reads the connection from here on only waits for the agent to hang up.
-		defer func() { _ = q.rc.SetReadDeadline(time.Time{}) }()
 	}
 	if q.r.ContentLength < 0 && q.r.ProtoMajor == 1 {
 		// Of a chunked body that also had a Content-Length net/http shows no trace, so

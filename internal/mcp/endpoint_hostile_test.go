@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func TestHostAndOrigin(t *testing.T) {
 			t.Errorf("%v: %s", good, res.Status)
 		}
 	}
-	if got := raw(t, e, "POST http://evil.example/mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 403") {
+	if got := raw(t, e, "POST http://evil.example/mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 403") {
 		t.Errorf("absolute form: %s", got)
 	}
 
@@ -193,7 +194,10 @@ func raw(t *testing.T, e *testEndpoint, request string) string {
 	defer func() { _ = c.Close() }()
 	go func() { _, _ = io.WriteString(c, request) }()
 	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
-	got, _ := io.ReadAll(c)
+	got, err := io.ReadAll(c)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection stays open after %s", got)
+	}
 	return string(got)
 }
 
@@ -231,6 +235,11 @@ func TestSlowBody(t *testing.T) {
 	e := newTestEndpoint(t, func(c *EndpointConfig) { c.Limits.BodyTime = 20 * time.Millisecond })
 	got := raw(t, e, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 	if !strings.HasPrefix(got, "HTTP/1.1 408") {
+		t.Errorf("got %s", got)
+	}
+	// Nor does a request that is refused at once keep its connection by sending no more.
+	got = raw(t, e, "POST /elsewhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+	if !strings.HasPrefix(got, "HTTP/1.1 404") {
 		t.Errorf("got %s", got)
 	}
 	// The deadline of a body is not that of the call that it asks for.

@@ -148,27 +148,44 @@ func (q *request) legacyExchange(s *session, requests []Message, batch bool) {
 	}
 	st, rd := s.openStream(len(requests)), newReader()
 	st.attach(rd, 0)
-	starts := make([]func(), 0, len(requests))
-	for i, m := range requests {
-		key := IDKey(m.ID)
-		ctx, cancel := context.WithCancelCause(s.ctx)
-		if !s.inflight.begin(key, cancel) {
-			cancel(nil)
-			for _, begun := range requests[:i] {
-				s.inflight.end(IDKey(begun.ID))
+	all := make([]begun, 0, len(requests))
+	for _, m := range requests {
+		b, ok := q.begin(s, st, m)
+		if !ok {
+			for _, b := range all {
+				b.cancel(nil)
+				b.x.done()
 			}
 			q.letGo(use{exchanges: len(requests)})
 			q.refuse(http.StatusBadRequest, m.ID, invalid("/id", "is the id of a request that is still being served"))
 			return
 		}
-		x := &exchange{client: s.client, request: m, out: st, asks: &s.asks, done: func() { s.inflight.end(key) }}
-		starts = append(starts, func() { q.start(ctx, cancel, x) })
+		all = append(all, b)
 	}
-	for _, start := range starts {
-		start()
+	for _, b := range all {
+		q.start(b.ctx, b.cancel, b.x)
 	}
 	q.answer(st, rd, s, batch)
 	st.detach(rd)
+}
+
+// begun is an exchange whose id is taken and that has not been started.
+type begun struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	x      *exchange
+}
+
+// begin takes the id of a request, unless one with the same id is being served.
+func (q *request) begin(s *session, st *stream, m Message) (b begun, ok bool) {
+	key := IDKey(m.ID)
+	b.ctx, b.cancel = context.WithCancelCause(s.ctx)
+	if !s.inflight.begin(key, b.cancel) {
+		b.cancel(nil)
+		return b, false
+	}
+	b.x = &exchange{client: s.client, request: m, out: st, asks: &s.asks, done: func() { s.inflight.end(key) }}
+	return b, true
 }
 
 // mayBatch reports whether the session is of the one revision that has batches.

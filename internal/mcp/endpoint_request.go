@@ -81,7 +81,6 @@ func (q *request) refuseBody(err error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		status, problem = http.StatusRequestTimeout, "the body did not arrive in time"
 	}
-	q.w.Header().Set("Connection", "close")
 	q.refuse(status, nil, invalid("", problem))
 }
 

@@ -161,15 +161,17 @@ type Exchange interface {
 	// Ask sends a request to the agent on this request's stream and waits for its
 	// response, which may carry an error. Modern clients cannot be asked: [ErrNoAsk].
 	Ask(ctx context.Context, method string, params []byte) (Message, error)
-	// Reply ends the exchange with a result, a JSON value sent byte for byte.
+	// Reply ends the exchange with a result, a JSON value sent byte for byte. A nil
+	// error says that it is on its way, or kept for an agent who lost its
+	// connection; any other that nobody will get it.
 	Reply(result []byte) error
-	// Fail ends the exchange with an error.
+	// Fail ends the exchange with an error. Its own error is that of Reply.
 	Fail(e *Error) error
 }
 
 // Causes of a cancelled request context, for [context.Cause].
 var (
-	ErrCancelled    = errors.New("the agent cancelled the request")           // notifications/cancelled
+	ErrCancelled    = errors.New("the agent cancelled the request")            // notifications/cancelled
 	ErrDisconnected = errors.New("the agent closed the stream of the request") // a cancel in the modern era over HTTP, not in the legacy era
 	ErrEnded        = errors.New("the exchange has ended")
 	ErrNoAsk        = errors.New("this client cannot be asked on this request")
@@ -194,10 +196,12 @@ type Server interface {
 	// Serve answers any other request (server/discover and modern requests
 	// included) by ending x. ctx is cancelled when the agent cancels or, in the
 	// modern era over HTTP, closes the stream; its cause is one of the errors above.
-	// A legacy disconnect does not cancel ctx.
+	// A legacy disconnect does not cancel ctx. An exchange that is not ended when
+	// Serve returns, or panics, is failed with CodeInternal.
 	Serve(ctx context.Context, x Exchange)
 	// Notification takes a notification of an agent other than cancelled, progress
-	// of an asked request included.
+	// of an asked request included. The agent is not answered, and over stdio not
+	// read from, until it returns.
 	Notification(ctx context.Context, c Client, m Message)
 	// Close says that a legacy session or a stdio connection is over.
 	Close(c Client)

@@ -142,12 +142,15 @@ func (s *stream) behind() bool {
 // trim drops the oldest events that may be dropped: those a reader has had, and
 // notifications for which there is no reader.
 func (s *stream) trim() {
+	count := len(s.log)
 	s.log = slices.DeleteFunc(s.log, func(e event) bool {
-		drop := s.overfull() && (e.index < s.read || s.reader == nil && e.kind == eventNotification)
-		if drop {
-			s.bytes -= len(e.message)
+		over := count > maxLogEvents || s.bytes > maxLogBytes
+		if !over || e.index >= s.read && (s.reader != nil || e.kind != eventNotification) {
+			return false
 		}
-		return drop
+		count--
+		s.bytes -= len(e.message)
+		return true
 	})
 }
 
