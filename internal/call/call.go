@@ -51,10 +51,6 @@ func New(server, tool string, args []byte) (Call, error) {
 
 // Within is [New] with another limit for the size of args.
 func Within(bytes int, server, tool string, args []byte) (Call, error) {
-	return build(strictjson.Limits{Bytes: bytes}, server, tool, args)
-}
-
-func build(lim strictjson.Limits, server, tool string, args []byte) (Call, error) {
 	if !serverID(server) {
 		return Call{}, ErrServer
 	}
@@ -65,7 +61,7 @@ func build(lim strictjson.Limits, server, tool string, args []byte) (Call, error
 		args = []byte("{}")
 	}
 	b := make([]byte, 0, len(head)+len(args)+len(server)+len(tool)+64)
-	b, err := strictjson.Canonical(append(b, head...), args, lim)
+	b, err := strictjson.Canonical(append(b, head...), args, strictjson.Limits{Bytes: bytes})
 	if err == nil && b[len(head)] != '{' {
 		err = &strictjson.Error{Code: strictjson.WrongType}
 	}
@@ -94,9 +90,8 @@ func Parse(canonical []byte) (Call, error) {
 	if err != nil {
 		return Call{}, ErrNotCanonical
 	}
-	// What was accepted once, under whatever limits, is accepted again; the comparison makes up for every check left out above.
-	n := max(len(canonical), 1)
-	c, err := build(strictjson.Limits{Bytes: n, Nodes: n}, server, tool, args)
+	// What was accepted once, under whatever limit, is accepted again; the comparison makes up for every check left out above.
+	c, err := Within(max(len(canonical), 1), server, tool, args)
 	if err != nil || c.canonical != string(canonical) {
 		return Call{}, ErrNotCanonical
 	}

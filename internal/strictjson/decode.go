@@ -3,6 +3,7 @@ package strictjson
 import (
 	"encoding"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,7 +60,7 @@ func (d decoder) text(at, end int) string { return unquote(d[at+1 : end-1]) }
 
 // value stores the value d[at:end] in v.
 func (d decoder) value(at, end int, v reflect.Value) *Error {
-	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok && v.Kind() != reflect.Pointer {
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		if err := d.want(at, '"'); err != nil {
 			return err
 		}
@@ -233,7 +234,7 @@ func fields(t reflect.Type, outer []int) []field {
 	var all []field
 	for i := range t.NumField() {
 		f := t.Field(i)
-		index := append(outer[:len(outer):len(outer)], i)
+		index := slices.Concat(outer, []int{i})
 		tag, tagged := f.Tag.Lookup("json")
 		name, options, _ := strings.Cut(tag, ",")
 		switch {

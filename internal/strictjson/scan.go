@@ -175,8 +175,9 @@ func (s *scanner) textValue() *Error {
 		_, err := s.text(nil, skipText)
 		return err
 	}
-	out, err := s.text(append(s.out, '"'), canonText)
-	s.out = append(out, '"')
+	var err *Error
+	s.out, err = s.text(append(s.out, '"'), canonText)
+	s.put('"')
 	return err
 }
 

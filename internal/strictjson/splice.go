@@ -2,16 +2,18 @@ package strictjson
 
 import "bytes"
 
+const spliceDepth = 1024
+
 // Splice returns a copy of doc, a document that has passed [Check], in which the value at path is replaced by value; every other byte
 // stays as it is. A member that is absent is added at the end of its object, with the objects on the way to it. A nil value
 // deletes the member or element, if it is there. Elements of arrays are named by their index and can be replaced and deleted, not added.
 //
-// value is checked for JSON syntax, within the default depth and as laxly as what is below the top level under [Limits].Lax; the space
+// value is checked for JSON syntax as laxly as what is below the top level under [Limits].Lax, and may be nested 1,024 deep; the space
 // around it is dropped.
 func Splice(doc, value []byte, path ...string) ([]byte, error) {
 	if value != nil {
 		s := scanner{src: value, lax: true}
-		if err := s.document(Limits{Bytes: max(len(value), 1)}); err != nil {
+		if err := s.document(Limits{Bytes: max(len(value), 1), Depth: spliceDepth}); err != nil {
 			return nil, err.done()
 		}
 		value, _ = Get(value)

@@ -91,7 +91,7 @@ func TestSplice(t *testing.T) {
 
 // A value that a tool has returned is put in as it is.
 func TestSpliceOfLaxValue(t *testing.T) {
-	value := `{"a":1,"a":"\ud800",` + strings.Repeat(" ", 1<<20) + `"n":1e400}`
+	value := `{"a":1,"a":"\ud800",` + strings.Repeat(" ", 1<<20) + `"n":1e400,"deep":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`
 	got, err := strictjson.Splice([]byte(`{"id":7}`), []byte(value), "result")
 	if err != nil || string(got) != `{"id":7,"result":`+value+`}` {
 		t.Errorf("%.100s, %v", got, err)

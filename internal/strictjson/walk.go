@@ -33,29 +33,26 @@ func skipString(doc []byte, i int) int {
 	return len(doc)
 }
 
-// skipValue returns the end of the value that starts at doc[i].
+// skipValue returns the end of the value that starts at doc[i], i itself if none does.
 func skipValue(doc []byte, i int) int {
-	depth := 0
-	for i < len(doc) {
+	for depth := 0; i < len(doc); {
 		switch c := doc[i]; {
 		case c == '"':
 			i = skipString(doc, i)
 		case c == '{' || c == '[':
 			depth++
 			i++
-			continue
-		case c == '}' || c == ']':
-			depth--
-			i++
 		case depth == 0:
 			for i < len(doc) && !endsToken(doc, i) {
 				i++
 			}
+		case c == '}' || c == ']':
+			depth--
+			i++
 		default:
 			i++
-			continue
 		}
-		if depth <= 0 {
+		if depth == 0 {
 			break
 		}
 	}
@@ -118,7 +115,7 @@ func (e *entry) is(step string, w *walker) bool {
 	if w.object {
 		return nameIs(e.name, step)
 	}
-	return len(step) < 20 && string(strconv.AppendInt(make([]byte, 0, 20), int64(w.count-1), 10)) == step
+	return string(strconv.AppendInt(make([]byte, 0, 20), int64(w.count-1), 10)) == step
 }
 
 // nameIs compares a name as written with a name.

@@ -78,10 +78,10 @@ func TestVisits(t *testing.T) {
 	if visits > 0 {
 		t.Errorf("%d visits of invalid documents", visits)
 	}
-	if err := strictjson.Members([]byte(`{"a":1,"b":2}`), strictjson.Limits{}, member); err != stop || visits != 1 {
+	if err := strictjson.Members([]byte(`{"a":1,"b":2}`), strictjson.Limits{}, member); !errors.Is(err, stop) || visits != 1 {
 		t.Errorf("%v after %d visits", err, visits)
 	}
-	if err := strictjson.Elements([]byte(`[1,2]`), strictjson.Limits{}, element); err != stop || visits != 2 {
+	if err := strictjson.Elements([]byte(`[1,2]`), strictjson.Limits{}, element); !errors.Is(err, stop) || visits != 2 {
 		t.Errorf("%v after %d visits", err, visits)
 	}
 }
@@ -153,8 +153,14 @@ func TestUncheckedDocuments(t *testing.T) {
 		}
 		strictjson.Compact(nil, []byte(doc))
 	}
-	if got, ok := strictjson.Get([]byte(" ")); ok {
-		t.Errorf("got %q from nothing", got)
+	for _, doc := range []string{" ", `{"a":}`, `{"a":,"b":1}`, `{"a"}`, `{"a`} {
+		var path []string
+		if doc != " " {
+			path = []string{"a"}
+		}
+		if got, ok := strictjson.Get([]byte(doc), path...); ok {
+			t.Errorf("got %q from %s", got, doc)
+		}
 	}
 }
 
