@@ -142,9 +142,13 @@ func (c *Client) RevokeKey(ctx context.Context, id string) error {
 	return c.do(ctx, exchange{method: http.MethodDelete, path: []string{"v1", "keys", id}})
 }
 
-// Audit reads the record from entry after on, at most limit entries.
+// Audit reads the record behind entry after, from its beginning with -1, at most
+// limit entries.
 func (c *Client) Audit(ctx context.Context, after int64, limit int) (*AuditPage, error) {
-	q := url.Values{"after": {strconv.FormatInt(after, 10)}}
+	q := url.Values{}
+	if after >= 0 {
+		q.Set("after", strconv.FormatInt(after, 10))
+	}
 	if limit > 0 {
 		q.Set("limit", strconv.Itoa(limit))
 	}

@@ -58,8 +58,8 @@ type EventRequest struct {
 type AuditPage struct {
 	// Entries in their canonical form: the leaves of the tree are these bytes.
 	Entries []json.RawMessage `json:"entries"`
-	// Number of the first entry that is not here: the next "after".
-	Next int64 `json:"next"`
+	// Number of the last entry here, the next "after"; -1 before the first.
+	Last int64 `json:"last"`
 	// How many entries the record has.
 	Size int64 `json:"size"`
 }
