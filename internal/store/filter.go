@@ -35,9 +35,9 @@ func (o Order) Place(r *approval.Request) Cursor {
 
 // Compare orders two places: negative when a comes first.
 func (o Order) Compare(a, b Cursor) int {
-	c := a.At.Compare(b.At)
+	c := cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 	if o == NewestFirst {
-		c = -c
+		return -c
 	}
-	return cmp.Or(c, cmp.Compare(a.ID, b.ID))
+	return c
 }

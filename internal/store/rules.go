@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/ayegate/ayegate/internal/approval"
+	"github.com/ayegate/ayegate/internal/identity"
 	"github.com/ayegate/ayegate/internal/ledger"
+	"github.com/ayegate/ayegate/internal/policy"
 )
 
 // ErrForm means that a request, as it was handed in or as it was found, is none
@@ -21,8 +23,9 @@ func Events(es []ledger.Event) []ledger.Event {
 	return slices.DeleteFunc(slices.Clone(es), ledger.Event.IsZero)
 }
 
-// Admissible refuses requests that no backend may store: nameless, in a state or
-// with a cause that is not in the list, with a time that its stored form would bend.
+// Admissible refuses requests that no backend may store and nobody may act on:
+// nameless, with a value that is in no list, ended and not ended, with a time that
+// its stored form would bend.
 func Admissible(r *approval.Request) error {
 	switch {
 	case r.ID == "":
@@ -31,11 +34,16 @@ func Admissible(r *approval.Request) error {
 		return fmt.Errorf("%w: request %s in the state %q", ErrForm, r.ID, r.State)
 	case r.Cause != "" && !slices.Contains(approval.Causes, r.Cause):
 		return fmt.Errorf("%w: request %s with the cause %q", ErrForm, r.ID, r.Cause)
+	case r.AskedAt.IsZero() || r.ExpiresAt.IsZero():
+		return fmt.Errorf("%w: request %s without its times", ErrForm, r.ID)
+	case r.State.Final() == r.EndedAt.IsZero():
+		return fmt.Errorf("%w: request %s is %s and ended at %v", ErrForm, r.ID, r.State, r.EndedAt)
 	}
-	for _, t := range []time.Time{r.AskedAt, r.ExpiresAt} {
-		if t.IsZero() {
-			return fmt.Errorf("%w: request %s without its times", ErrForm, r.ID)
-		}
+	if len(r.Execution.Result) > 0 && !r.State.Final() {
+		return fmt.Errorf("%w: request %s is %s and has a result", ErrForm, r.ID, r.State)
+	}
+	if what := unlisted(r); what != "" {
+		return fmt.Errorf("%w: request %s with %s", ErrForm, r.ID, what)
 	}
 	for t := range times(r) {
 		if !exact(t) {
@@ -43,6 +51,35 @@ func Admissible(r *approval.Request) error {
 		}
 	}
 	return nil
+}
+
+// unlisted names a value of a request that this version has no meaning for.
+func unlisted(r *approval.Request) string {
+	v := &r.Verdict
+	switch r.Executor {
+	case "", approval.Gateway, approval.Caller:
+	default:
+		return fmt.Sprintf("the executor %q", r.Executor)
+	}
+	switch r.Execution.Outcome {
+	case "", approval.Succeeded, approval.Errored, approval.NotSent, approval.InDoubt:
+	default:
+		return fmt.Sprintf("the outcome %q", r.Execution.Outcome)
+	}
+	if v.Effect > policy.Allow || v.Tier > policy.R4 {
+		return fmt.Sprintf("effect %d and tier %d", v.Effect, v.Tier)
+	}
+	for _, c := range v.Confirm {
+		if c != policy.Typed {
+			return fmt.Sprintf("the confirmation %q", c)
+		}
+	}
+	for i := range r.Decisions {
+		if s := r.Decisions[i].By.Strength; s > identity.Passkey {
+			return fmt.Sprintf("a decision of strength %d", s)
+		}
+	}
+	return ""
 }
 
 // times yields every time of a request.
@@ -93,7 +130,7 @@ func exact(t time.Time) bool {
 // SameRequest refuses a move that made another request of one: what a store finds
 // requests by never changes.
 func SameRequest(was, is *approval.Request) error {
-	if was.ID != is.ID || was.Code != is.Code || was.Key != is.Key || was.From.ID != is.From.ID || !was.AskedAt.Equal(is.AskedAt) {
+	if was.ID != is.ID || was.Code != is.Code || was.Key != is.Key || was.From != is.From || !was.AskedAt.Equal(is.AskedAt) {
 		return fmt.Errorf("%w: a move changed what request %s is found by", ErrForm, was.ID)
 	}
 	return nil
@@ -147,7 +184,7 @@ func (c Counts) Clone() Counts {
 // write to: what a store hands out, and what it hands to a move.
 func Copy(r *approval.Request) *approval.Request {
 	c := r.Clone()
-	c.Execution.Result = slices.Clone(r.Execution.Result)
+	c.Execution.Result = append([]byte(nil), r.Execution.Result...)
 	for i := range c.Decisions {
 		c.Decisions[i].By.Groups = slices.Clone(c.Decisions[i].By.Groups)
 	}

@@ -91,7 +91,7 @@ type Order uint8
 
 // Orders.
 const (
-	NewestFirst   Order = iota // by AskedAt, descending, then id
+	NewestFirst   Order = iota // by AskedAt and id, both descending
 	DeadlineFirst              // by ExpiresAt, ascending, then id
 )
 

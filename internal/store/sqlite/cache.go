@@ -1,0 +1,56 @@
+package sqlite
+
+import (
+	"container/list"
+
+	"github.com/ayegate/ayegate/internal/approval"
+)
+
+// kept is a request as it is committed, or will be with the batch. It is never
+// written to.
+type kept struct {
+	n    int64 // its row
+	r    *approval.Request
+	size int // bytes, about
+}
+
+// cacheSize bounds the bytes of the requests that the writer keeps, so that the
+// next change of a request need not read it.
+const cacheSize = 8 << 20
+
+// cache keeps the requests that changed last.
+type cache struct {
+	by    map[approval.ID]*list.Element
+	order *list.List // of kept, the latest first
+	size  int
+}
+
+func newCache() *cache {
+	return &cache{by: make(map[approval.ID]*list.Element), order: list.New()}
+}
+
+func (c *cache) get(id approval.ID) (kept, bool) {
+	e := c.by[id]
+	if e == nil {
+		return kept{}, false
+	}
+	c.order.MoveToFront(e)
+	return e.Value.(kept), true
+}
+
+func (c *cache) put(k kept) {
+	c.drop(k.r.ID)
+	c.by[k.r.ID] = c.order.PushFront(k)
+	c.size += k.size
+	for c.size > cacheSize {
+		c.drop(c.order.Back().Value.(kept).r.ID)
+	}
+}
+
+func (c *cache) drop(id approval.ID) {
+	if e := c.by[id]; e != nil {
+		c.size -= e.Value.(kept).size
+		c.order.Remove(e)
+		delete(c.by, id)
+	}
+}

@@ -1,0 +1,274 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/ayegate/ayegate/internal/approval"
+	"github.com/ayegate/ayegate/internal/ledger"
+	"github.com/ayegate/ayegate/internal/store"
+)
+
+// Create stores a new request with its events and charges.
+func (s *Store) Create(ctx context.Context, r *approval.Request, es []ledger.Event, charges ...store.Charge) error {
+	r, es = store.Copy(r), store.Events(es)
+	if err := store.Admissible(r); err != nil {
+		return err
+	}
+	if len(es) == 0 {
+		return fmt.Errorf("%w: request %s without an event", store.ErrForm, r.ID)
+	}
+	form := store.Form(r)
+	return s.w.do(ctx, func(b *batch) error {
+		now := s.w.now()
+		lines, err := b.lines(es, now)
+		if err != nil {
+			return err
+		}
+		n, err := b.insert(r, form)
+		if isConstraint(err) {
+			return b.whyNot(r, err)
+		}
+		if err != nil {
+			return err
+		}
+		b.keep(kept{n, r, sizeOf(form)})
+		b.count(nil, r)
+		seq := b.edge.Size()
+		return errors.Join(b.record(lines), b.charge(charges, seq, now))
+	})
+}
+
+func (b *batch) insert(r *approval.Request, f store.Stored) (n int64, err error) {
+	n = b.w.rows + 1
+	err = b.exec(`INSERT INTO requests (n, id, code, agent, key, session, workspace, server, tool, tier, call_tag, state,
+			asked_at, expires_at, ended_at, due_at, form, call, salt, result, result_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		n, string(r.ID), r.Code, r.From.ID, r.Key, r.From.Session, r.From.Workspace, r.Call.Server(), r.Call.Tool(),
+		int64(r.Verdict.Tier), tag(r.Call.Hash()), string(r.State), store.Nanos(r.AskedAt), store.Nanos(r.ExpiresAt),
+		optional(r.EndedAt), optional(store.DueAt(r)), f.Form, small(f.Call), f.Salt, small(f.Result), resultAt(r))
+	if err != nil {
+		return 0, err
+	}
+	b.w.rows = n // a row number that a given up transaction used is not used again
+	return n, errors.Join(b.payload(2*n, f.Call), b.payload(2*n+1, f.Result))
+}
+
+// payload keeps apart what is too large for its row.
+func (b *batch) payload(p int64, data []byte) error {
+	if len(data) <= inline {
+		return nil
+	}
+	return b.must(`INSERT INTO payloads (p, data) VALUES (?, ?) ON CONFLICT DO UPDATE SET data = excluded.data`, p, data)
+}
+
+// whyNot finds which rule of the schema a new request broke.
+func (b *batch) whyNot(r *approval.Request, cause error) error {
+	for _, rule := range []struct {
+		query string
+		args  []any
+		err   error
+	}{
+		{`SELECT 1 FROM requests WHERE id = ?`, []any{string(r.ID)}, fmt.Errorf("request %s %w", r.ID, store.ErrExists)},
+		{
+			`SELECT 1 FROM requests WHERE agent = ? AND key = ? AND key <> ''`,
+			[]any{r.From.ID, r.Key},
+			fmt.Errorf("a request of %s with this key %w", r.From.ID, store.ErrExists),
+		},
+		{
+			`SELECT 1 FROM requests WHERE code = ? AND code <> '' AND state IN ('pending', 'approved')`,
+			[]any{r.Code},
+			fmt.Errorf("%w: %s: an open request with it %w", store.ErrCode, r.Code, store.ErrExists),
+		},
+	} {
+		found, err := b.w.conn.exists(rule.query, rule.args...)
+		if err != nil {
+			return fatal(err)
+		}
+		if found {
+			return rule.err
+		}
+	}
+	return fmt.Errorf("%w: %w", store.ErrForm, cause)
+}
+
+// Change runs move on the current request and stores what it made of it.
+func (s *Store) Change(ctx context.Context, id approval.ID, move store.Move, charges ...store.Charge) (*approval.Request, error) {
+	var out *approval.Request
+	err := s.w.do(ctx, func(b *batch) error {
+		out = nil
+		was, err := b.load(id)
+		if err != nil {
+			return err
+		}
+		now := s.w.now()
+		is := store.Copy(was.r)
+		e, err := move(is, now)
+		if err != nil {
+			return err
+		}
+		if e.IsZero() {
+			out = was.r
+			return nil
+		}
+		is = store.Copy(is) // the move may have kept its argument
+		if err := errors.Join(store.SameRequest(was.r, is), store.Admissible(is)); err != nil {
+			return err
+		}
+		lines, err := b.lines([]ledger.Event{e}, now)
+		if err != nil {
+			return err
+		}
+		k, err := b.update(was, is)
+		if isConstraint(err) {
+			return fmt.Errorf("%w: %w", store.ErrForm, err)
+		}
+		if err != nil {
+			return err
+		}
+		b.keep(k)
+		b.count(was.r, is)
+		out = is
+		seq := b.edge.Size()
+		return errors.Join(b.record(lines), b.charge(charges, seq, now))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return store.Copy(out), nil
+}
+
+// update writes what a move changed; a call and a result that stayed as they were
+// are not written again.
+func (b *batch) update(was kept, r *approval.Request) (kept, error) {
+	f := store.Form(r)
+	err := b.exec(`UPDATE requests SET state = ?, tier = ?, expires_at = ?, ended_at = ?, due_at = ?, form = ?, result_at = ? WHERE n = ?`,
+		string(r.State), int64(r.Verdict.Tier), store.Nanos(r.ExpiresAt), optional(r.EndedAt), optional(store.DueAt(r)), f.Form, resultAt(r), was.n)
+	if err != nil {
+		return kept{}, err
+	}
+	if !bytes.Equal(r.Execution.Result, was.r.Execution.Result) || (r.Execution.Result == nil) != (was.r.Execution.Result == nil) {
+		if err := b.swap(`UPDATE requests SET result = ? WHERE n = ?`, was.n, 2*was.n+1, f.Result); err != nil {
+			return kept{}, err
+		}
+	}
+	if r.Call != was.r.Call || !bytes.Equal(r.Salt, was.r.Salt) {
+		err := b.must(`UPDATE requests SET server = ?, tool = ?, call_tag = ?, salt = ? WHERE n = ?`,
+			r.Call.Server(), r.Call.Tool(), tag(r.Call.Hash()), f.Salt, was.n)
+		if err == nil {
+			err = b.swap(`UPDATE requests SET call = ? WHERE n = ?`, was.n, 2*was.n, f.Call)
+		}
+		if err != nil {
+			return kept{}, err
+		}
+	}
+	return kept{was.n, r, sizeOf(f)}, nil
+}
+
+// swap replaces a payload, in its row or apart.
+func (b *batch) swap(query string, n, p int64, data []byte) error {
+	if err := b.must(query, small(data), n); err != nil {
+		return err
+	}
+	if len(data) > inline {
+		return b.payload(p, data)
+	}
+	return b.must(`DELETE FROM payloads WHERE p = ?`, p)
+}
+
+// EraseResults drops the payload of results that ended before t; hashes stay.
+func (s *Store) EraseResults(ctx context.Context, before time.Time) (int, error) {
+	total := 0
+	for {
+		var n int
+		err := s.w.do(ctx, func(b *batch) (err error) {
+			n, err = b.eraseResults(before)
+			return err
+		})
+		total += n
+		if err != nil || n < eraseAtOnce {
+			return total, err
+		}
+	}
+}
+
+// eraseAtOnce bounds one transaction of erasing, so that others get their turn.
+const eraseAtOnce = 100
+
+func (b *batch) eraseResults(before time.Time) (int, error) {
+	n := 0
+	for ; n < eraseAtOnce; n++ {
+		var row [2]any
+		err := b.w.conn.row(row[:], `SELECT n, id FROM requests WHERE result_at < ? LIMIT 1`, store.Nanos(before))
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return n, fatal(err)
+		}
+		at, _ := row[0].(int64)
+		id, _ := row[1].(string)
+		if err := errors.Join(
+			b.must(`UPDATE requests SET result = NULL, result_at = NULL WHERE n = ?`, at),
+			b.must(`DELETE FROM payloads WHERE p = ?`, 2*at+1),
+		); err != nil {
+			return n, err
+		}
+		b.forgetful(approval.ID(id))
+	}
+	return n, nil
+}
+
+// Forget folds the charges older than t of each key into one.
+func (s *Store) Forget(ctx context.Context, before time.Time) error {
+	return s.w.do(ctx, func(b *batch) error { return b.forget(store.Nanos(before)) })
+}
+
+// Update edits one record.
+func (s *Store) Update(ctx context.Context, kind, id string, edit store.Edit) error {
+	return s.w.do(ctx, func(b *batch) error {
+		var row [1]any
+		var old []byte
+		switch err := b.w.conn.row(row[:], `SELECT value FROM records WHERE kind = ? AND id = ?`, kind, id); {
+		case err == nil:
+			old = append([]byte{}, blob(row[0])...) // an empty value is not an absent one
+		case !errors.Is(err, io.EOF):
+			return fatal(err)
+		}
+		now := s.w.now()
+		value, e, err := edit(old, now)
+		if err != nil || e.IsZero() {
+			return err
+		}
+		lines, err := b.lines([]ledger.Event{e}, now)
+		if err != nil {
+			return err
+		}
+		if value == nil {
+			err = b.must(`DELETE FROM records WHERE kind = ? AND id = ?`, kind, id)
+		} else {
+			err = b.must(`INSERT INTO records (kind, id, value, changed) VALUES (?, ?, coalesce(?, x''), ?)
+				ON CONFLICT DO UPDATE SET value = excluded.value, changed = excluded.changed`, kind, id, value, store.Nanos(now))
+		}
+		if err != nil {
+			return err
+		}
+		return b.record(lines)
+	})
+}
+
+// Append records events that change nothing else.
+func (s *Store) Append(ctx context.Context, es ...ledger.Event) error {
+	es = store.Events(es)
+	return s.w.do(ctx, func(b *batch) error {
+		lines, err := b.lines(es, s.w.now())
+		if err != nil {
+			return err
+		}
+		return b.record(lines)
+	})
+}
