@@ -299,7 +299,7 @@ func (e *testEndpoint) events(res *http.Response, max int) []Event {
 	r := NewEvents(res.Body, 1<<20)
 	for len(all) < max {
 		ev, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

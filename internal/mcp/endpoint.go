@@ -215,8 +215,7 @@ func isServerName(s string) bool {
 		return false
 	}
 	for i := range len(s) {
-		c := s[i]
-		if !('a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.') {
+		if !isAlphanumeric(s[i]) && strings.IndexByte("-_.", s[i]) < 0 {
 			return false
 		}
 	}

@@ -347,7 +347,7 @@ func TestNoInjectionIntoStreams(t *testing.T) {
 	r := bufio.NewReader(strings.NewReader(text))
 	for r := NewEvents(r, 1<<20); ; {
 		ev, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return
 		}
 		if err != nil {

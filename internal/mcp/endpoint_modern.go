@@ -9,13 +9,16 @@ import (
 // against body, revision, method. What a method needs is for the [Server] to say.
 func (q *request) modern(m Message) {
 	switch m.Kind() {
-	case Response:
-		q.refuse(http.StatusBadRequest, m.ID, invalid("", "in this protocol revision an agent sends no responses"))
-		return
+	case Request:
+		q.modernRequest(m)
 	case Notification:
 		q.modernNotification(m)
-		return
+	default:
+		q.refuse(http.StatusBadRequest, m.ID, invalid("", "in this protocol revision an agent sends no responses"))
 	}
+}
+
+func (q *request) modernRequest(m Message) {
 	c, e := modernClient(m)
 	if e == nil {
 		e = q.checkModern(m, c.Version)

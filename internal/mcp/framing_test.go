@@ -24,7 +24,7 @@ func TestLines(t *testing.T) {
 		var got []string
 		for l := NewLines(r, 40); ; {
 			line, err := l.Next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if errors.Is(err, ErrLineTooLong) {
@@ -61,7 +61,7 @@ func readEvents(t *testing.T, r io.Reader, max int) ([]Event, error) {
 	var all []Event
 	for s := NewEvents(r, max); ; {
 		e, err := s.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return all, nil
 		}
 		if err != nil {

@@ -162,15 +162,11 @@ func (m Message) checkForm() error {
 // silence (MCP-08).
 func CheckShape(m Message) *Error {
 	notification := strings.HasPrefix(m.Method, "notifications/")
-	switch m.Kind() {
-	case Notification:
-		if !notification {
-			return invalid("/id", strconv.Quote(m.Method)+" is a request and needs an id")
-		}
-	case Request:
-		if notification {
-			return invalid("/id", strconv.Quote(m.Method)+" is a notification and takes no id")
-		}
+	switch kind := m.Kind(); {
+	case kind == Notification && !notification:
+		return invalid("/id", strconv.Quote(m.Method)+" is a request and needs an id")
+	case kind == Request && notification:
+		return invalid("/id", strconv.Quote(m.Method)+" is a notification and takes no id")
 	}
 	return nil
 }

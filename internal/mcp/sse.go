@@ -81,51 +81,51 @@ func NewEvents(r io.Reader, max int) *Events {
 func (s *Events) Next() (Event, error) {
 	var e Event
 	var size int
-	var fields bool // a field of this event was read
-	var data bool   // one of them was data
+	var begun, data bool
 	for {
 		line, err := s.line()
-		if err != nil {
+		switch {
+		case err != nil:
 			return Event{}, err
-		}
-		if len(line) == 0 {
-			if fields {
-				return e, nil
-			}
-			continue
-		}
-		if line[0] == ':' {
+		case len(line) == 0 && begun:
+			return e, nil
+		case len(line) == 0 || line[0] == ':':
 			continue
 		}
 		if size += len(line); size > s.max {
 			return Event{}, ErrEventTooLarge
 		}
 		field, value := cutField(line)
-		switch field {
-		case "event":
-			e.Name = string(value)
-		case "id":
-			if bytes.IndexByte(value, 0) >= 0 {
-				continue
-			}
-			e.ID = string(value)
-		case "retry":
-			ms, ok := digits(value)
-			if !ok {
-				continue
-			}
-			e.Retry = time.Duration(ms) * time.Millisecond
-		case "data":
-			if data {
-				e.Data = append(e.Data, '\n')
-			}
-			e.Data = append(e.Data, value...)
-			data = true
-		default:
-			continue
+		if field == "data" && data {
+			e.Data = append(e.Data, '\n')
 		}
-		fields = true
+		data = data || field == "data"
+		begun = e.set(field, value) || begun
 	}
+}
+
+// set takes the value of a field, and reports whether it means anything.
+func (e *Event) set(field string, value []byte) bool {
+	switch field {
+	case "data":
+		e.Data = append(e.Data, value...)
+	case "event":
+		e.Name = string(value)
+	case "id":
+		if bytes.IndexByte(value, 0) >= 0 {
+			return false
+		}
+		e.ID = string(value)
+	case "retry":
+		ms, ok := digits(value)
+		if !ok {
+			return false
+		}
+		e.Retry = time.Duration(ms) * time.Millisecond
+	default:
+		return false
+	}
+	return true
 }
 
 func cutField(line []byte) (field string, value []byte) {

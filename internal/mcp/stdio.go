@@ -164,7 +164,7 @@ func (t *stdio) message(raw []byte) {
 		t.asks.answer(m)
 	case Notification:
 		t.notification(m)
-	case Request:
+	default:
 		t.request(m)
 	}
 }
