@@ -28,6 +28,15 @@ func (p *Policy) bare() demand {
 	return demand{of: p.approvers[p.defaults.Of], scopes: []grantScope{{kind: reachOnce}}, ttl: p.defaults.TTL}
 }
 
+// settled is the demand for an agent of this owner, with a quorum of two where
+// its own set has two people, however much another set narrows it later.
+func (d demand) settled(owner string) demand {
+	if n, _ := d.of.people(owner); d.pair && n >= 2 {
+		d.quorum = 2
+	}
+	return d
+}
+
 // and is the demand that meets both. The result is never weaker than either:
 // only people of both sets decide, the higher tier and quorum count, a scope
 // stays when both offer it, the shorter time holds.
@@ -35,7 +44,6 @@ func (d demand) and(o demand) demand {
 	d.of = d.of.and(o.of)
 	d.tier = max(d.tier, o.tier)
 	d.quorum = max(d.quorum, o.quorum)
-	d.pair = d.pair || o.pair
 	d.typed = d.typed || o.typed
 	d.scopes = shared(d.scopes, o.scopes)
 	d.ttl = min(d.ttl, o.ttl)

@@ -53,10 +53,10 @@ func (j *judgement) judge() {
 	if j.effect == Deny {
 		return
 	}
+	j.raise()
 	for _, c := range j.floor {
 		j.stricter(c.id, c.why, c.demand)
 	}
-	j.raise()
 	j.limit()
 	if j.effect == Ask {
 		j.reachable()
@@ -158,7 +158,7 @@ func (j *judgement) decide() {
 		default:
 			j.note("rule", r.id, true, met(r.when))
 		}
-		j.rule, j.effect, j.demand, j.decider, j.why = r, r.effect, r.demand, r.id, r.why
+		j.rule, j.effect, j.demand, j.decider, j.why = r, r.effect, r.demand.settled(j.facts.Owner), r.id, r.why
 		return
 	}
 	j.skipped("rule", j.rules, next, len(j.rules))
@@ -177,14 +177,14 @@ func (j *judgement) suspicious() demand {
 // stricter asks at least as much as d. It takes over the authorship of the
 // answer when that made a difference to what is asked.
 func (j *judgement) stricter(id, why string, d demand) {
-	before := j.demand
+	before, d := j.demand, d.settled(j.facts.Owner)
 	if j.effect == Allow {
 		j.effect = Ask
 		d.tier = max(d.tier, before.tier)
 		j.demand = d
 	} else {
 		j.demand = before.and(d)
-		if j.demand.tier == before.tier && j.demand.quorum == before.quorum && j.demand.pair == before.pair && j.demand.typed == before.typed {
+		if j.demand.tier == before.tier && j.demand.quorum == before.quorum && j.demand.typed == before.typed {
 			return
 		}
 	}
@@ -233,9 +233,6 @@ func (j *judgement) reachable() {
 		people, closed = 0, true
 	}
 	j.demand.quorum = max(j.demand.quorum, 1)
-	if j.demand.pair && people >= 2 {
-		j.demand.quorum = max(j.demand.quorum, 2)
-	}
 	if closed && people < j.demand.quorum {
 		j.note("default", "approvers", true, "fewer people may approve than are needed")
 		j.deny(j.decider, "Nobody can approve this: "+j.demand.of.Name+" has too few people who may.", j.demand.tier)
