@@ -15,11 +15,12 @@ func (q *request) answer(s *stream, rd *reader, in *session, batch bool) {
 	for waiting := true; waiting; {
 		select {
 		case <-rd.wake:
-			if events, status, ok := s.replies(); ok {
+			events, status, wait := s.replies()
+			if events != nil {
 				q.answerReplies(events, status, batch)
 				return
 			}
-			waiting = s.silent()
+			waiting = wait
 		case <-silent.C:
 			waiting = false
 		case <-q.r.Context().Done():

@@ -202,22 +202,18 @@ func (s *stream) take(r *reader) (events []event, more bool) {
 	return events, s.owed > 0 && s.closed == nil
 }
 
-// replies returns the replies when they are all there and were all that was ever
-// sent, so that the answer needs no stream.
-func (s *stream) replies() (events []event, status int, ok bool) {
+// replies returns the replies once they are all there and were all that was ever
+// sent, so that the answer needs no stream. wait says that it may still come to that.
+func (s *stream) replies() (events []event, status int, wait bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.owed > 0 || s.streamed || s.closed != nil {
+	switch {
+	case s.streamed || s.closed != nil:
 		return nil, 0, false
+	case s.owed > 0:
+		return nil, 0, true
 	}
-	return s.log, s.status, true
-}
-
-// silent reports whether nothing but replies has been sent and more are to come.
-func (s *stream) silent() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.streamed && s.owed > 0 && s.closed == nil
+	return s.log, s.status, false
 }
 
 // close says that nothing can reach the agent any more, and why.
