@@ -87,7 +87,7 @@ func (p *entryParser) parse(line []byte) (Entry, error) {
 	c.literal(`,"time":`)
 	stamp := c.text()
 	c.literal(`,"v":1}`)
-	if c.bad || len(c.rest) > 0 {
+	if c.bad {
 		return Entry{}, fmt.Errorf("%w: members are missing, unknown or of the wrong type", ErrEntry)
 	}
 	if e.Time, err = parseTime(stamp); err != nil {

@@ -33,14 +33,14 @@ func TestAUD12KeyRotation(t *testing.T) {
 	before, between := l.sign(t, 2), l.sign(t, 6, secondKey)
 	turn1, turn2 := l.sign(t, 4, testKey, secondKey), l.sign(t, 9, secondKey, thirdKey)
 	last := l.sign(t, 11, thirdKey)
-	export := l.export(t, before, turn1, between, turn2, last)
+	export := l.export(t, before, l.sign(t, 3), turn1, between, turn2, last)
 	for _, known := range [][]*Signer{{testKey}, {secondKey}, {thirdKey}, {testKey, thirdKey}, {testKey, secondKey, thirdKey}} {
 		var keys []string
 		for _, k := range known {
 			keys = append(keys, k.PublicKey())
 		}
 		r, err := verify(t, export, VerifyOptions{Keys: keys, Trusted: [][]byte{before, turn1, turn2}})
-		if err != nil || r.Signed != 11 || len(r.Checkpoints) != 8 {
+		if err != nil || r.Signed != 11 || len(r.Checkpoints) != 9 {
 			t.Errorf("with %d keys: %v, signed %d\n%s", len(keys), err, r.Signed, findings(r))
 		}
 	}
@@ -51,6 +51,8 @@ func TestAUD12KeyRotation(t *testing.T) {
 		key         *Signer
 		want        string
 	}{
+		{"a stranger's key trusts nobody", [][]byte{before, turn1, turn2, last}, stranger, "over 2 entries is not signed by a key in force then"},
+		{"a handover of another log", [][]byte{before, rebuilt(l, 1, l.lines[0]).sign(t, 4, testKey, secondKey), turn2, last}, testKey, "entry 3: changes the key, but no checkpoint over it is signed with both keys"},
 		{"a stranger's key", [][]byte{before, turn1, turn2, last}, stranger, "not signed by a key in force then"},
 		{"no handover", [][]byte{before, l.sign(t, 4, secondKey), turn2, last}, testKey, "entry 3: changes the key, but no checkpoint over it is signed with both keys"},
 		{"no handover, so no trust", [][]byte{before, l.sign(t, 4, secondKey), turn2, last}, testKey, "not signed by a key in force then"},

@@ -186,10 +186,10 @@ func TestProofsOfNonsense(t *testing.T) {
 		if _, err := ProveConsistency(0, size, l); !errors.Is(err, ErrTree) {
 			t.Errorf("consistency with %d: %v", size, err)
 		}
-		if err := CheckInclusion(nil, Head{Size: size}, 0, nil); !errors.Is(err, ErrProof) {
+		if err := CheckInclusion(Proof{{}, {}}, Head{Size: size}, 0, nil); !errors.Is(err, ErrProof) {
 			t.Errorf("inclusion in %d: %v", size, err)
 		}
-		if err := CheckConsistency(nil, h, Head{Size: size}); !errors.Is(err, ErrProof) {
+		if err := CheckConsistency(Proof{{}, {}}, h, Head{Size: size}); !errors.Is(err, ErrProof) {
 			t.Errorf("consistency with %d: %v", size, err)
 		}
 	}

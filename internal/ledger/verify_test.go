@@ -273,6 +273,7 @@ func TestVerifyLinesThatDoNotBelong(t *testing.T) {
 		}(), fmt.Sprintf("a checkpoint over 3 entries stands behind entry %d", n-1)},
 		{"leaves unannounced", strings.Replace(leaves, headerLeaves, headerPlain, 1), "does not announce"},
 		{"leaves missing", cut(leaves, leavesPrefix, ""), "the leaf hashes of 3 entries are missing"},
+		{"leaves missing at the end", cut(string(l.exportLeaves(t)), leavesPrefix, ""), "the leaf hashes of 15 entries are missing"},
 		{"leaves too few", cut(leaves, leavesPrefix, string(leavesLine(make([]Hash, 2)))+"\n"), "not the hashes of the 3 entries before it"},
 		{"leaves not hashes", cut(leaves, leavesPrefix, leavesPrefix+`"`+strings.Repeat("!", 44)+`"]}`+"\n"), "not the hashes of the 3 entries before it"},
 		{"leaves of others", cut(leaves, leavesPrefix, string(leavesLine(make([]Hash, 3)))+"\n"), "entry 2: does not have the hash that was kept for it"},
