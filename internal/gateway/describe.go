@@ -41,6 +41,7 @@ func (g *Gateway) Initialize(ctx context.Context, c mcp.Client, params []byte, p
 	p.mu.Unlock()
 	abouts, err := g.introductions(ctx, p, c)
 	if err != nil {
+		g.Close(c) // a session that was refused leaves nothing behind
 		return nil, &mcp.Error{Code: codeRefused, Message: err.Error() + "; nothing ran"}
 	}
 	if c.Server == "" {

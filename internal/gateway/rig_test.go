@@ -5,8 +5,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -445,6 +445,10 @@ func one(s *server) rigConfig {
 	return rigConfig{servers: map[string]Server{"fs": {}}, dial: s.dial}
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-var _ io.Writer = (*safeBuffer)(nil)
+func TestMain(m *testing.M) {
+	if how := os.Getenv(peerVariable); how != "" {
+		peerMain(how)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}

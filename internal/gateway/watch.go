@@ -93,14 +93,14 @@ func (c *conn) listen() (stop func()) {
 	if filter.b == nil {
 		return func() {}
 	}
-	ctx, stop := context.WithCancel(c.l.g.ctx)
+	ctx, cancel := context.WithCancel(c.l.g.ctx)
 	params := (&object{}).add("notifications", filter.bytes()).bytes()
-	ended := make(chan struct{})
-	if !c.l.g.spawn(func() { defer close(ended); c.subscribe(ctx, params) }) {
-		stop()
+	done := make(chan struct{})
+	if !c.l.g.spawn(func() { defer close(done); c.subscribe(ctx, params) }) {
+		cancel()
 		return func() {}
 	}
-	return func() { stop(); <-ended }
+	return func() { cancel(); <-done }
 }
 
 // subscribe keeps a subscription open. A server that ends it, or whose stream
