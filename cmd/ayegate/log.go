@@ -31,7 +31,7 @@ func (w *world) logCmd(g *globals) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "wait for more")
-	c.Flags().Int64Var(&after, "after", 0, "begin with this entry")
+	c.Flags().Int64Var(&after, "after", -1, "begin behind this entry")
 	c.AddCommand(w.logExport(g), w.logCheckpoint(g), w.logVerify(g))
 	return c
 }
@@ -47,10 +47,10 @@ func (w *world) readLog(ctx context.Context, g *globals, c *api.Client, after in
 				return err
 			}
 		}
-		if page.Next >= page.Size || len(page.Entries) == 0 {
+		if page.Last+1 >= page.Size || len(page.Entries) == 0 {
 			return nil
 		}
-		after = page.Next
+		after = page.Last
 	}
 }
 

@@ -182,7 +182,7 @@ func (p *program) openEdges(ctx context.Context) (err error) {
 	})
 	p.web, err = web.New(web.Config{
 		Desk: p.desk, Store: p.store, Credentials: p.creds, Now: p.w.now, Rand: p.w.rand, Log: p.log,
-		BaseURL: p.cfg.BaseURL(), AllowedHosts: p.cfg.AllowedHosts(), Executor: p.gateway, Signer: p.signer,
+		BaseURL: p.cfg.BaseURL(), AllowedHosts: p.cfg.AllowedHosts(), Executor: executor{p.gateway}, Signer: p.signer,
 		MaxBody: p.cfg.Limits.MaxBody, Version: version,
 	})
 	return err
@@ -231,6 +231,20 @@ func (p *program) identify(who string) (identity.Agent, error) {
 	}
 	a.Device = device
 	return a, nil
+}
+
+// executor lets the JSON API perform calls through the gateway.
+type executor struct{ *gateway.Gateway }
+
+func (e executor) Tool(ctx context.Context, from identity.Agent, server, tool string) (desk.Do, desk.Tool, error) {
+	do, known, err := e.Gateway.Tool(ctx, from, server, tool)
+	switch {
+	case errors.Is(err, gateway.ErrNoServer):
+		err = web.ErrNoServer
+	case errors.Is(err, gateway.ErrNoTool):
+		err = web.ErrNoTool
+	}
+	return do, known, err
 }
 
 // handler serves both planes.

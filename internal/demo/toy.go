@@ -109,7 +109,10 @@ func (t *toy) list(c mcp.Client) []byte {
 		b = strictjson.AppendString(b, tl.description)
 		b = append(b, `,"inputSchema":`...)
 		b = append(b, tl.schema...)
-		b = fmt.Appendf(b, `,"annotations":{"readOnlyHint":%t,"destructiveHint":%t}}`, tl.readOnly, !tl.readOnly)
+		if tl.readOnly {
+			b = append(b, `,"annotations":{"readOnlyHint":true}`...)
+		}
+		b = append(b, '}')
 	}
 	b = append(b, ']')
 	if c.Version.Era() == mcp.Modern {
