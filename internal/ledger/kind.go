@@ -164,12 +164,13 @@ const (
 	// store's name. Data: backend, version, epoch.
 	StoreOpened Kind = "store.opened"
 	// EpochBumped voids all that was open: a restore, a failover, a lost store. No
-	// request asked before it must be claimed after it. The subject is the store's
-	// name. Data: epoch, cause.
+	// request asked before it must be claimed after it, so it is recorded before
+	// the first of them is cancelled. The subject is the store's name. Data: epoch,
+	// cause.
 	EpochBumped Kind = "epoch.bumped"
 	// LedgerKeyRotated hands the log to another key. The subject is the log's
-	// origin. Data: was, key (both verifier keys). The first checkpoint over it
-	// must be signed with both, every later one with the new.
+	// origin. Data: was, key (both verifier keys). A checkpoint over it must be
+	// signed with both, and every checkpoint over it with the new one.
 	LedgerKeyRotated Kind = "ledger.key_rotated"
 	// LedgerExported says that the record left the house. The subject is the
 	// log's origin. Data: size, [from].

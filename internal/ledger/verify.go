@@ -53,7 +53,7 @@ type Report struct {
 	FirstBad    *Fault       // the fault of the lowest entry, else the first one; nil when there is none
 	Findings    []Fault      // in the order found, at most [MaxFindings]
 	Faults      int64        // how many there were
-	Checkpoints []Checkpoint // of the export and of the auditor that hold: signed by a current key, and with the root that was recomputed
+	Checkpoints []Checkpoint // of the export and of the auditor, with the root that was recomputed and, where keys were given, signed by the one in force
 
 	Signed   int64 // entries under a checkpoint that a key of the log signed
 	Anchored int64 // entries under a checkpoint that the auditor kept
