@@ -64,7 +64,7 @@ func TestZeroCall(t *testing.T) {
 	}
 }
 
-// P5: nobody who holds a call's bytes can change what it is, neither through what it was made of nor through what it gave away.
+// P5, CAN-16: nobody who holds a call's bytes can change what it is, neither through what it was made of nor through what it gave away.
 func TestCallsDoNotChange(t *testing.T) {
 	args := []byte(`{"path":"/a"}`)
 	c, err := call.New("fs", "read", args)

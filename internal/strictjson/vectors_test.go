@@ -63,7 +63,8 @@ func vectors(t testing.TB, kind string) []vector {
 	return found
 }
 
-// Every published vector of a document holds. Their notes name the attacks CAN-01 to CAN-13, CAN-15, CAN-16 and CAN-18.
+// Every published vector of a document holds: CAN-01, CAN-02, CAN-03, CAN-04, CAN-05, CAN-06, CAN-07, CAN-08, CAN-09, CAN-10, CAN-11,
+// CAN-12, CAN-13, CAN-15, CAN-16, CAN-18.
 func TestVectors(t *testing.T) {
 	all := vectors(t, "document")
 	if len(all) < 300 {
