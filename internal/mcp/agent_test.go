@@ -183,7 +183,7 @@ func newTestEndpointOn(t *testing.T, change func(*EndpointConfig), settings *htt
 	}
 	e := NewEndpoint(t.Context(), c)
 	h := httptest.NewUnstartedServer(e)
-	h.Config.WriteTimeout = settings.WriteTimeout
+	h.Config.ReadTimeout, h.Config.WriteTimeout = settings.ReadTimeout, settings.WriteTimeout
 	h.Start()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

@@ -103,7 +103,8 @@ func (e *AuthError) Unwrap() error { return e.Err }
 //
 // Put it on an [http.Server] with ReadHeaderTimeout, IdleTimeout and WriteTimeout
 // set: the endpoint moves the deadlines of the bodies and streams it serves, and
-// the server's own cover the rest of the connection's life (OPS-03).
+// the server's own, which would cut a call that is held, cover the rest of the
+// connection's life (OPS-03).
 type Endpoint struct {
 	c     EndpointConfig
 	quota quota

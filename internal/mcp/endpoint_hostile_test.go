@@ -46,8 +46,10 @@ func TestHostAndOrigin(t *testing.T) {
 			t.Errorf("%v: %s", good, res.Status)
 		}
 	}
-	if got := raw(t, e, "POST http://evil.example/mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 403") {
-		t.Errorf("absolute form: %s", got)
+	for target, host := range map[string]string{"evil.example": "127.0.0.1", "127.0.0.1": "evil.example"} {
+		if got := raw(t, e, "POST http://"+target+"/mcp HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 403") {
+			t.Errorf("absolute form, %s: %s", target, got)
+		}
 	}
 
 	named := newTestEndpoint(t, func(c *EndpointConfig) {
@@ -163,6 +165,10 @@ func TestBodies(t *testing.T) {
 			t.Errorf("%v: %s", fine, res.Status)
 		}
 	}
+	// CAN-10: a length that is too large is answered before a byte has come.
+	if got := raw(t, e, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\nContent-Type: application/json\r\nContent-Length: 104857600\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 413") {
+		t.Errorf("100 MB: %s", got)
+	}
 	// CAN-10: chunked for ever.
 	req := "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" +
 		strings.Repeat("10000\r\n"+strings.Repeat("[", 0x10000)+"\r\n", 20)
@@ -272,15 +278,23 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// A server with a write deadline of its own does not cut a call that is held.
-func TestServerWriteTimeout(t *testing.T) {
-	e := newTestEndpointOn(t, nil, &http.Server{WriteTimeout: 30 * time.Millisecond})
-	res := e.do(http.MethodPost, call(1, "gate", `{}`), e.session(V20251125)...)
+// The deadlines of the server do not cut a call that is held, nor a standing stream.
+func TestServerDeadlines(t *testing.T) {
+	e := newTestEndpointOn(t, nil, &http.Server{ReadTimeout: 30 * time.Millisecond, WriteTimeout: 30 * time.Millisecond})
+	h := e.session(V20251125)
+	standing := e.do(http.MethodGet, "", h...)
+	res := e.do(http.MethodPost, call(1, "gate", `{}`), h...)
 	<-e.server.entered
 	<-time.After(60 * time.Millisecond)
 	e.server.gate <- "still here"
 	if events := e.events(res, 10); len(events) != 3 || !strings.Contains(string(events[2].Data), "still here") {
 		t.Errorf("events %+v", events)
+	}
+	if err := (<-e.server.pushers).Notify(t.Context(), "notifications/tools/list_changed", nil); err != nil {
+		t.Error(err)
+	}
+	if events := e.events(standing, 2); len(events) != 2 {
+		t.Errorf("standing stream: %+v", events)
 	}
 }
 

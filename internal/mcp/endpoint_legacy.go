@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 )
 
 // codeNoSession is what clients of the legacy era look for, beside status 404,
@@ -249,6 +250,7 @@ func (q *request) get() {
 	}
 	defer q.letGo(use{streams: 1})
 	defer q.ownDeadlines()()
+	_ = q.rc.SetReadDeadline(time.Time{}) // what reads the connection only waits for the agent to hang up
 	st, last := s.standing, s.standing.lastTaken()
 	if id := q.r.Header.Get(HeaderLastEvent); id != "" {
 		var err error
