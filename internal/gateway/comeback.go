@@ -10,37 +10,39 @@ import (
 )
 
 // maxComebacks is how often an agent is told to come back before it gets the
-// blocked result: clients give up after a few rounds that ask for nothing.
-const maxComebacks = 3
+// blocked result. Clients give up after a few rounds that ask for nothing: the
+// most impatient one makes an error of the third.
+const maxComebacks = 2
 
 // invite ends a modern request with the link to the request's page and a state to
 // come back with. An agent that came back was invited before.
 func invite(_ context.Context, w *wait) outcome {
-	if w.round > 0 || w.invited || w.request.State != approval.Pending {
+	if w.invited || w.request.State != approval.Pending {
 		return passed
 	}
 	request := (&object{}).text("method", "elicitation/create").add("params", w.invitation()).bytes()
-	return w.ask(&object{}, (&object{}).add("approval", request).bytes(), state{round: 1})
+	return w.ask((&object{}).add("approval", request).bytes(), state{})
 }
 
 // comeAgain ends a modern request that was held as long as its client waits, with
 // nothing but a state to come back with.
 func comeAgain(_ context.Context, w *wait) outcome {
-	if w.round > maxComebacks {
+	if w.round >= maxComebacks {
 		return passed
 	}
-	return w.ask(&object{}, nil, state{round: w.round + 1})
+	return w.ask([]byte("{}"), state{round: w.round + 1})
 }
 
-// ask ends the exchange with input_required.
-func (w *wait) ask(o *object, requests []byte, s state) outcome {
+// ask ends the exchange with input_required. requests is there even when it is
+// empty, because clients take a result without it for a complete one.
+func (w *wait) ask(requests []byte, s state) outcome {
 	s.request, s.call = w.request.ID, w.action.call.Hash()
 	sealed, err := w.seal(s)
 	if err != nil {
 		w.g.log.Error("no state could be sealed", "err", err)
 		return passed
 	}
-	w.reply(o.text("resultType", "input_required").add("inputRequests", requests).add("requestState", sealed).bytes())
+	w.reply((&object{}).text("resultType", "input_required").add("inputRequests", requests).add("requestState", sealed).bytes())
 	return ended
 }
 
@@ -86,7 +88,7 @@ func (w *wait) park(u *run) bool {
 		return false
 	}
 	u.listen(nil)
-	w.ask(&object{}, u.requests(), state{run: name, round: w.round + 1})
+	w.ask(u.requests(), state{run: name, round: w.round})
 	return true
 }
 

@@ -172,6 +172,9 @@ type server struct {
 	told   []sent
 	done   chan struct{}
 	closed bool
+
+	listening mcp.Answers // of the open subscription
+	filter    string
 }
 
 type sent struct{ method, params string }
@@ -223,6 +226,15 @@ func (s *server) Call(ctx context.Context, method string, params []byte, to mcp.
 	switch {
 	case method == "tools/list":
 		return result(`{"tools":[` + tools + `]}`), nil
+	case method == "subscriptions/listen":
+		s.mu.Lock()
+		s.listening, s.filter = to, string(get(params, "notifications"))
+		s.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-done:
+		}
+		return mcp.Message{}, &mcp.CallError{Sent: true, Err: context.Cause(ctx)}
 	case s.serve == nil:
 		return result(`{"content":[{"type":"text","text":"done"}],"isError":false,"n":1.10}`), nil
 	}

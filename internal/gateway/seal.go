@@ -24,7 +24,7 @@ type state struct {
 	request approval.ID
 	call    call.Hash // as the agent sent it
 	run     string    // id of the parked run, empty while people decide
-	round   int       // how often the agent has come back
+	round   int       // how often the agent was told to come back with nothing
 	issued  time.Time
 }
 

@@ -18,9 +18,9 @@ type wait struct {
 	ticket  *desk.Ticket
 	request *approval.Request // as last seen
 	ear     *ear
-	round   int           // of coming back with our requestState; 0 the first time
+	round   int           // how often the agent was told to come back with nothing
 	budget  time.Duration // how long this exchange is held at most
-	invited bool          // the agent was shown the link before
+	invited bool          // the agent was shown the link in an earlier exchange
 }
 
 // submit brings an action before the desk and carries on from what it became.
