@@ -241,10 +241,9 @@ func TestCanonicalIsNeverLax(t *testing.T) {
 
 // CAN-09, CAN-10, CAN-11: a bomb is refused where it passes a limit, and costs next to nothing.
 func TestBombs(t *testing.T) {
-	var keys, items bytes.Buffer
+	var keys []byte
 	for i := range 1_000_000 {
-		fmt.Fprintf(&keys, `,"%d":0`, i)
-		items.WriteString(",0")
+		keys = append(strconv.AppendInt(append(keys, `,"`...), int64(i), 10), `":0`...)
 	}
 	const all = 1 << 30
 	for _, c := range []struct {
@@ -258,8 +257,8 @@ func TestBombs(t *testing.T) {
 		{"CAN-09 10,000 objects", bytes.Repeat([]byte(`{"a":`), 10_000), strictjson.Limits{}, strictjson.TooDeep, 64 * 5},
 		{"CAN-09 laxly", append([]byte(`{"result":`), bytes.Repeat([]byte("["), 100_000)...), strictjson.Limits{Lax: true}, strictjson.TooDeep, 80},
 		{"CAN-10 size", make([]byte, 100<<20), strictjson.Limits{}, strictjson.TooLarge, 1 << 20},
-		{"CAN-11 1e6 members", append(append([]byte{'{'}, keys.Bytes()[1:]...), '}'), strictjson.Limits{Bytes: all}, strictjson.TooManyValues, 1_200_000},
-		{"CAN-11 1e6 elements", append(append([]byte{'['}, items.Bytes()[1:]...), ']'), strictjson.Limits{Bytes: all}, strictjson.TooManyValues, 200_000},
+		{"CAN-11 1e6 members", append(append([]byte{'{'}, keys[1:]...), '}'), strictjson.Limits{Bytes: all}, strictjson.TooManyValues, 1_200_000},
+		{"CAN-11 1e6 elements", []byte("[0" + strings.Repeat(",0", 999_999) + "]"), strictjson.Limits{Bytes: all}, strictjson.TooManyValues, 200_000},
 		{"CAN-18 5 MB in one argument", []byte(`{"data":"` + strings.Repeat("QUJD", 5<<18) + `"}`), strictjson.Limits{}, strictjson.TooLarge, 1 << 20},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -296,7 +295,7 @@ func TestLinearTime(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			const size = 16 << 10
+			const size = 4 << 10
 			lim := strictjson.Limits{Bytes: 1 << 30, Nodes: 1 << 30}
 			small, large := []byte(build(size)), []byte(build(16*size))
 			a, b := cost(small, lim), cost(large, lim)
