@@ -77,13 +77,13 @@ func (w *writer) text(ss ...string) {
 }
 
 func (w *writer) texts(s []string) {
-	w.number(len(s))
+	w.number(int64(len(s)))
 	w.text(s...)
 }
 
-func (w *writer) number(ns ...int) {
+func (w *writer) number(ns ...int64) {
 	for _, n := range ns {
-		*w = binary.AppendVarint(*w, int64(n))
+		*w = binary.AppendVarint(*w, n)
 	}
 }
 
@@ -115,9 +115,9 @@ func (w *writer) request(r *approval.Request) {
 		r.Run, r.Reason, r.Key, r.Distinct, r.Plan, string(r.Executor), string(r.State), string(r.Cause))
 	w.hash(r.Call.Hash(), r.Definition, r.Digest)
 	w.time(r.AskedAt, r.ExpiresAt, r.EndedAt)
-	w.number(r.Extended, r.Asks)
+	w.number(int64(r.Extended), int64(r.Asks))
 	w.verdict(&r.Verdict)
-	w.number(len(r.Decisions))
+	w.number(int64(len(r.Decisions)))
 	for i := range r.Decisions {
 		w.decision(&r.Decisions[i])
 	}
@@ -127,25 +127,25 @@ func (w *writer) request(r *approval.Request) {
 	w.time(c.At, c.Until, c.Redeemed)
 	w.text(string(e.Outcome), e.Error, e.By)
 	w.hash(e.Hash)
-	w.number(e.Size)
+	w.number(int64(e.Size))
 	w.time(e.At, e.PickedUp)
 }
 
 func (w *writer) verdict(v *policy.Verdict) {
-	w.number(int(v.Effect), int(v.Tier), v.Quorum, int(v.TTL))
-	w.text(v.Rule, v.Why, v.Undo, v.Salient, v.Revision, v.Of.Name)
+	w.number(int64(v.Effect), int64(v.Tier), int64(v.Quorum), int64(v.TTL), v.Output.Bytes)
+	w.text(v.Rule, v.Why, v.Undo, v.Salient, v.Revision, v.Of.Name, v.Output.Limit)
 	w.texts(v.Effects)
 	w.texts(v.Of.AnyOf)
 	w.texts(v.Of.Not)
-	w.number(len(v.Confirm))
+	w.number(int64(len(v.Confirm)))
 	for _, c := range v.Confirm {
 		w.text(string(c))
 	}
 	w.texts(v.Scopes)
 	w.flag(v.Pause)
-	w.number(len(v.Trace))
+	w.number(int64(len(v.Trace)))
 	for _, s := range v.Trace {
-		w.text(s.Phase, s.ID, s.Note)
+		w.text(s.Phase, s.ID, s.Through, s.Note)
 		w.flag(s.Hit)
 	}
 }
@@ -153,7 +153,7 @@ func (w *writer) verdict(v *policy.Verdict) {
 func (w *writer) decision(d *approval.Decision) {
 	w.text(d.By.ID, d.By.Name, d.Reason, d.Typed)
 	w.texts(d.By.Groups)
-	w.number(int(d.By.Strength))
+	w.number(int64(d.By.Strength))
 	w.hash(d.Digest)
 	w.time(d.At)
 	w.flag(d.Approve)
@@ -176,7 +176,7 @@ func (p *parser) take(n int) string {
 	return s
 }
 
-func (p *parser) number() int {
+func (p *parser) number() int64 {
 	var raw uint64
 	for shift := 0; shift < 64; shift += 7 {
 		b := p.take(1)
@@ -185,7 +185,7 @@ func (p *parser) number() int {
 		}
 		raw |= uint64(b[0]&0x7f) << shift
 		if b[0] < 0x80 {
-			return int(int64(raw>>1) ^ -int64(raw&1))
+			return int64(raw>>1) ^ -int64(raw&1)
 		}
 	}
 	p.bad = true
@@ -195,11 +195,11 @@ func (p *parser) number() int {
 // list reads how many elements follow, none of them shorter than one byte.
 func (p *parser) list() int {
 	n := p.number()
-	if n < 0 || n > len(p.rest) {
+	if n < 0 || n > int64(len(p.rest)) {
 		p.bad = true
 		return 0
 	}
-	return n
+	return int(n)
 }
 
 func (p *parser) size() int {
@@ -279,7 +279,7 @@ func (p *parser) request(r *approval.Request) (hash call.Hash) {
 		&r.Run, &r.Reason, &r.Key, &r.Distinct, &r.Plan, (*string)(&r.Executor), (*string)(&r.State), (*string)(&r.Cause))
 	p.hash(&hash, &r.Definition, &r.Digest)
 	p.time(&r.AskedAt, &r.ExpiresAt, &r.EndedAt)
-	r.Extended, r.Asks = p.number(), p.number()
+	r.Extended, r.Asks = int(p.number()), int(p.number())
 	p.verdict(&r.Verdict)
 	if n := p.list(); n > 0 {
 		r.Decisions = make([]approval.Decision, n)
@@ -293,15 +293,15 @@ func (p *parser) request(r *approval.Request) (hash call.Hash) {
 	p.time(&c.At, &c.Until, &c.Redeemed)
 	p.text((*string)(&e.Outcome), &e.Error, &e.By)
 	p.hash(&e.Hash)
-	e.Size = p.number()
+	e.Size = int(p.number())
 	p.time(&e.At, &e.PickedUp)
 	return hash
 }
 
 func (p *parser) verdict(v *policy.Verdict) {
 	v.Effect, v.Tier = policy.Effect(p.small()), policy.RiskTier(p.small())
-	v.Quorum, v.TTL = p.number(), time.Duration(p.number())
-	p.text(&v.Rule, &v.Why, &v.Undo, &v.Salient, &v.Revision, &v.Of.Name)
+	v.Quorum, v.TTL, v.Output.Bytes = int(p.number()), time.Duration(p.number()), p.number()
+	p.text(&v.Rule, &v.Why, &v.Undo, &v.Salient, &v.Revision, &v.Of.Name, &v.Output.Limit)
 	v.Effects, v.Of.AnyOf, v.Of.Not = p.texts(), p.texts(), p.texts()
 	for _, c := range p.texts() {
 		v.Confirm = append(v.Confirm, policy.Confirm(c))
@@ -311,7 +311,7 @@ func (p *parser) verdict(v *policy.Verdict) {
 		v.Trace = make([]policy.Step, n)
 		for i := range v.Trace {
 			s := &v.Trace[i]
-			p.text(&s.Phase, &s.ID, &s.Note)
+			p.text(&s.Phase, &s.ID, &s.Through, &s.Note)
 			s.Hit = p.flag()
 		}
 	}

@@ -79,12 +79,12 @@ func (s *Store) Change(ctx context.Context, id approval.ID, move store.Move, cha
 		if err := s.record([]ledger.Event{e}, now); err != nil {
 			return err
 		}
-		is = store.Copy(is) // the move may have kept its argument
+		out = is // the caller's own, also when its move kept it
+		is = store.Copy(is)
 		s.requests[id] = is
 		s.counts.Add(was, -1)
 		s.counts.Add(is, 1)
 		s.charge(charges, now)
-		out = store.Copy(is)
 		return nil
 	})
 	if err != nil {

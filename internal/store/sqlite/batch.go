@@ -176,7 +176,7 @@ func (b *batch) seal() error {
 		}
 	}
 	head := b.edge.Head()
-	return b.must(`UPDATE head SET size = ?, root = ?, at = ?`, head.Size, head.Root[:], store.Nanos(b.w.now()))
+	return b.must(`UPDATE head SET size = ?, root = ?, at = ?`, head.Size, head.Root[:], store.Nanos(b.w.clock.Now()))
 }
 
 // publish makes known what was committed, before anybody is told.
@@ -184,14 +184,9 @@ func (b *batch) publish() {
 	w, p := b.w, &b.w.public
 	grown := b.edge.Size() > w.edge.Size()
 	w.edge = b.edge
+	w.cache.change(b.touched, b.erased)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id := range b.erased {
-		w.cache.drop(id)
-	}
-	for _, k := range b.touched {
-		w.cache.put(k)
-	}
 	for k, n := range b.delta {
 		k.addTo(&p.counts, n)
 	}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"container/list"
+	"sync"
 
 	"github.com/ayegate/ayegate/internal/approval"
 )
@@ -18,8 +19,10 @@ type kept struct {
 // next change of a request need not read it.
 const cacheSize = 8 << 20
 
-// cache keeps the requests that changed last.
+// cache keeps the requests that changed last, as they are committed. Only the
+// writer puts requests in, so that no reader can put back an older one.
 type cache struct {
+	mu    sync.Mutex
 	by    map[approval.ID]*list.Element
 	order *list.List // of kept, the latest first
 	size  int
@@ -30,6 +33,8 @@ func newCache() *cache {
 }
 
 func (c *cache) get(id approval.ID) (kept, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	e := c.by[id]
 	if e == nil {
 		return kept{}, false
@@ -38,10 +43,18 @@ func (c *cache) get(id approval.ID) (kept, bool) {
 	return e.Value.(kept), true
 }
 
-func (c *cache) put(k kept) {
-	c.drop(k.r.ID)
-	c.by[k.r.ID] = c.order.PushFront(k)
-	c.size += k.size
+// change takes in what a transaction changed.
+func (c *cache) change(touched map[approval.ID]kept, erased map[approval.ID]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range erased {
+		c.drop(id)
+	}
+	for id, k := range touched {
+		c.drop(id)
+		c.by[id] = c.order.PushFront(k)
+		c.size += k.size
+	}
 	for c.size > cacheSize {
 		c.drop(c.order.Back().Value.(kept).r.ID)
 	}

@@ -24,7 +24,7 @@ func (s *Store) Create(ctx context.Context, r *approval.Request, es []ledger.Eve
 	}
 	form := store.Form(r)
 	return s.w.do(ctx, func(b *batch) error {
-		now := s.w.now()
+		now := s.clock.Now()
 		lines, err := b.lines(es, now)
 		if err != nil {
 			return err
@@ -105,17 +105,18 @@ func (s *Store) Change(ctx context.Context, id approval.ID, move store.Move, cha
 		if err != nil {
 			return err
 		}
-		now := s.w.now()
+		now := s.clock.Now()
 		is := store.Copy(was.r)
 		e, err := move(is, now)
 		if err != nil {
 			return err
 		}
 		if e.IsZero() {
-			out = was.r
+			out = store.Copy(was.r)
 			return nil
 		}
-		is = store.Copy(is) // the move may have kept its argument
+		out = is // the caller's own, also when its move kept it
+		is = store.Copy(is)
 		if err := errors.Join(store.SameRequest(was.r, is), store.Admissible(is)); err != nil {
 			return err
 		}
@@ -132,14 +133,13 @@ func (s *Store) Change(ctx context.Context, id approval.ID, move store.Move, cha
 		}
 		b.keep(k)
 		b.count(was.r, is)
-		out = is
 		seq := b.edge.Size()
 		return errors.Join(b.record(lines), b.charge(charges, seq, now))
 	})
 	if err != nil {
 		return nil, err
 	}
-	return store.Copy(out), nil
+	return out, nil
 }
 
 // update writes what a move changed; a call and a result that stayed as they were
@@ -239,7 +239,7 @@ func (s *Store) Update(ctx context.Context, kind, id string, edit store.Edit) er
 		case !errors.Is(err, io.EOF):
 			return fatal(err)
 		}
-		now := s.w.now()
+		now := s.clock.Now()
 		value, e, err := edit(old, now)
 		if err != nil || e.IsZero() {
 			return err
@@ -265,7 +265,7 @@ func (s *Store) Update(ctx context.Context, kind, id string, edit store.Edit) er
 func (s *Store) Append(ctx context.Context, es ...ledger.Event) error {
 	es = store.Events(es)
 	return s.w.do(ctx, func(b *batch) error {
-		lines, err := b.lines(es, s.w.now())
+		lines, err := b.lines(es, s.clock.Now())
 		if err != nil {
 			return err
 		}

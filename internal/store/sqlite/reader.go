@@ -103,25 +103,41 @@ func (r *Reader) one(ctx context.Context, none error, query string, args ...any)
 	return found[0].r, nil
 }
 
-// rows reads all requests of a query. Payloads that are kept apart are read from
-// the same snapshot.
-func (r *Reader) rows(ctx context.Context, query string, args ...any) (_ []kept, err error) {
+// rows reads all requests of a query. Only when a payload is kept apart are there
+// two queries, which then must see the same snapshot.
+func (r *Reader) rows(ctx context.Context, query string, args ...any) ([]kept, error) {
+	out, err := read(ctx, r.db, nil, query, args)
+	if !errors.Is(err, errApart) {
+		return out, err
+	}
 	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return nil, unread(err)
 	}
-	defer func() { err = errors.Join(err, tx.Rollback()) }()
-	raw, err := scan(tx.QueryContext(ctx, query, args...))
+	out, err = read(ctx, tx, func(p int64) (data []byte, err error) {
+		err = tx.QueryRowContext(ctx, payloadQuery, p).Scan(&data)
+		return data, err
+	}, query, args)
+	return out, errors.Join(err, tx.Rollback())
+}
+
+var errApart = errors.New("the payload is kept apart")
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+func read(ctx context.Context, from querier, payload func(p int64) ([]byte, error), query string, args []any) ([]kept, error) {
+	if payload == nil {
+		payload = func(int64) ([]byte, error) { return nil, errApart }
+	}
+	raw, err := scan(from.QueryContext(ctx, query, args...))
 	if err != nil {
 		return nil, unread(err)
 	}
 	out := make([]kept, len(raw))
 	for i, row := range raw {
-		out[i], err = readRow(row, func(p int64) (data []byte, err error) {
-			err = tx.QueryRowContext(ctx, payloadQuery, p).Scan(&data)
-			return data, err
-		})
-		if err != nil {
+		if out[i], err = readRow(row, payload); err != nil {
 			return nil, err
 		}
 	}
@@ -170,6 +186,14 @@ func (r *Reader) Due(ctx context.Context, now time.Time, limit int) ([]approval.
 		return nil, unread(err)
 	}
 	return ids, nil
+}
+
+// Get returns a request. One that changed lately is in memory.
+func (s *Store) Get(ctx context.Context, id approval.ID) (*approval.Request, error) {
+	if k, ok := s.w.cache.get(id); ok && ctx.Err() == nil && !s.w.stopped() {
+		return store.Copy(k.r), nil
+	}
+	return s.Reader.Get(ctx, id)
 }
 
 // Counts tells what is open. Nothing is counted for it.

@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -87,6 +86,15 @@ func (w *writer) stop() (first bool) {
 	})
 	<-w.ended
 	return first
+}
+
+func (w *writer) stopped() bool {
+	select {
+	case <-w.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 var errClosed = fmt.Errorf("%w: it was closed", store.ErrUnavailable)
@@ -292,6 +300,3 @@ func (p *published) tail() (size int64, grown <-chan struct{}) {
 	defer p.mu.Unlock()
 	return p.head.Size, p.grown
 }
-
-// now is the time of a change.
-func (w *writer) now() time.Time { return w.clock.Now() }
