@@ -180,11 +180,14 @@ func (c *compiler) compile(src string, want kind) (*expr, []string) {
 func explainIssues(issues *cel.Issues) []string {
 	var out []string
 	for _, e := range issues.Errors() {
-		text := strings.ReplaceAll(strings.ReplaceAll(e.Message, "undeclared reference to", "unknown name"), " (in container '')", "")
+		text := plainer.Replace(e.Message)
 		out = append(out, fmt.Sprintf("at %d:%d of the expression: %s", e.Location.Line(), e.Location.Column()+1, text))
 	}
 	return out
 }
+
+// plainer puts the engine's messages into the words of policies.
+var plainer = strings.NewReplacer("undeclared reference to", "unknown name", " (in container '')", "", "'@inside'", "'inside'", "'@hostIn'", "'hostIn'")
 
 func wants(t *cel.Type, want kind) string {
 	switch {

@@ -299,7 +299,7 @@ rules:
 		{"a.pay", `{"to":"bob","o":{"n":1.50}}`, "pay bob 1.5"},
 		{"a.pay", `{"to":"a\u202eb"}`, "pay " + hash + " " + hash},
 		{"b.refund", `{"amount_usd":900,"charge":"ch_1"}`, "refund 900"},
-		{"b.refund", `{"a":null,"b":[1],"c":{"d":1},"e":" x","f":"a  b","g":"","h":"ü","i":"` + strings.Repeat("x", 65) + `","j":true}`, "refund true"},
+		{"b.refund", `{"a":null,"b":[1],"c":{"d":1},"e":" x","f":"a  b","g":"","h":"ü","i":"` + strings.Repeat("x", 65) + `","i2":"a\nb","i3":"a\tb","j":true}`, "refund true"},
 		{"b.refund", `{}`, "refund"},
 		{"b.re fund  x", `{}`, "call"},
 		{"b.löschen", `{"x":1}`, "call 1"},

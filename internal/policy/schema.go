@@ -22,7 +22,7 @@ func (p *Policy) CheckSchema(tool string, inputSchema []byte) []Fault {
 		return []Fault{{File: p.name, Text: fmt.Sprintf("the input schema of %s cannot be read: it is no JSON object", tool)}}
 	}
 	check := schemaCheck{tool: tool, schema: schema, objects: objects{types.NewEmptyRegistry(), map[string]map[string]*types.Type{}}}
-	root := check.objects.declare("args", schema)
+	root := check.objects.declare(rootType, schema)
 	if root.Kind() == types.StructKind {
 		check.env, _ = cel.NewEnv(append(newCompiler(p.scopes).options(), cel.CustomTypeProvider(check.objects), cel.Variable("args", root))...)
 	}
@@ -137,6 +137,10 @@ type objects struct {
 	fields map[string]map[string]*types.Type
 }
 
+// rootType names the type of args. The "@" keeps the names of types apart from
+// what an expression can say.
+const rootType = "@args"
+
 // declare returns the type that a schema describes; dyn where it leaves it open.
 // A number is dyn, too: it may come as an int or as a double.
 func (o objects) declare(name string, schema map[string]any) *types.Type {
@@ -151,7 +155,7 @@ func (o objects) declare(name string, schema map[string]any) *types.Type {
 		}
 		return types.NewObjectType(name)
 	}
-	if name == "args" {
+	if name == rootType {
 		return types.DynType
 	}
 	switch schema["type"] {
