@@ -14,7 +14,7 @@ import (
 )
 
 // recordRoutes is the record: told as it grows, read, proved, taken out.
-func (w *Web) recordRoutes() []route {
+func recordRoutes() []route {
 	return []route{
 		eventRoute(),
 		get(humans, "/v1/audit", "readAudit", "Reads entries of the record in their canonical form.", (*exchange).readAudit,

@@ -16,7 +16,7 @@ import (
 )
 
 // agentRoutes is the agents' plane.
-func (w *Web) agentRoutes() []route {
+func agentRoutes() []route {
 	wait := param{"wait", `How long to wait while the call waits for people or runs: "30s". At most five minutes.`}
 	return []route{
 		post(agents, "/v1/calls", "submitCall", "Asks for a call. 200 when it ran, 202 when it waits.", (*exchange).postCall),

@@ -13,7 +13,7 @@ import (
 )
 
 // controlRoutes is what people do about agents, tools and policy.
-func (w *Web) controlRoutes() []route {
+func controlRoutes() []route {
 	return []route{
 		post(humans, "/v1/pause", "pause", "Stops all agents, or one session: from the answer on nothing starts.", (*exchange).pause),
 		post(humans, "/v1/resume", "resume", "Lets all agents, or one session, go on.", (*exchange).resume),

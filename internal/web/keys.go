@@ -10,7 +10,7 @@ import (
 	"github.com/ayegate/ayegate/internal/web/credential"
 )
 
-func (w *Web) keyRoutes() []route {
+func keyRoutes() []route {
 	add := post(humans, "/v1/keys", "addKey", "Makes an agent key or a human token. Its secret is told once.", (*exchange).addKey)
 	add.records = "key.added"
 	return []route{

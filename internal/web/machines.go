@@ -14,7 +14,7 @@ import (
 )
 
 // machineRoutes is what machines watch.
-func (w *Web) machineRoutes() []route {
+func machineRoutes() []route {
 	return []route{
 		{
 			method: http.MethodGet, pattern: "/healthz", plane: public, name: "healthz", media: "text/plain", unlisted: true,

@@ -15,7 +15,7 @@ import (
 )
 
 // humanRoutes is what people ask and say about requests.
-func (w *Web) humanRoutes() []route {
+func humanRoutes() []route {
 	filter := []param{
 		{"status", "One or more states; repeat it for more than one."},
 		{"agent", "Id of an agent."},

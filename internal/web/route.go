@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"github.com/ayegate/ayegate/api"
 	"github.com/ayegate/ayegate/internal/identity"
@@ -43,6 +44,11 @@ type route struct {
 
 // param is one parameter of a query.
 type param struct{ name, doc string }
+
+// table is everything that is served, in reading order.
+func table() []route {
+	return slices.Concat(agentRoutes(), humanRoutes(), recordRoutes(), controlRoutes(), keyRoutes(), pageRoutes(), machineRoutes())
+}
 
 // Route is a line of the table of everything that is served, for documentation
 // and tests.

@@ -141,7 +141,7 @@ func New(cfg Config) (*Web, error) {
 		w.hosts = append(w.hosts, strings.ToLower(h))
 	}
 	w.cookie = cookieName(base)
-	w.routes = slices.Concat(w.agentRoutes(), w.humanRoutes(), w.recordRoutes(), w.controlRoutes(), w.keyRoutes(), w.pageRoutes(), w.machineRoutes())
+	w.routes = table()
 	for _, rt := range w.routes {
 		w.mux.Handle(rt.method+" "+rt.pattern, w.guard(rt))
 	}
