@@ -191,6 +191,10 @@ func pages(ctx context.Context, up mcp.Upstream, method, member string) (first [
 		if m.Error != nil {
 			return nil, nil, errorOf(m)
 		}
+		if !once(m.Result, func(string) {}) {
+			// Another reader could take the other member, with tools that nobody pinned.
+			return nil, nil, fmt.Errorf("%s: what the server lists can be read in two ways", method)
+		}
 		if first == nil {
 			first = m.Result
 		}

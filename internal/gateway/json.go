@@ -52,6 +52,15 @@ func members(doc []byte, visit func(name string, value []byte)) {
 	})
 }
 
+// once visits the names of an object's members and reports whether each is there
+// only once. A value that is no object has none.
+func once(doc []byte, visit func(name string)) bool {
+	return !isObject(doc) || strictjson.Members(doc, lax(doc), func(name string, _ []byte) error {
+		visit(name)
+		return nil
+	}) == nil
+}
+
 // elements returns the elements of an array; other values have none.
 func elements(doc []byte) (all [][]byte) {
 	if len(doc) == 0 || doc[0] != '[' {

@@ -111,39 +111,31 @@ func (e *exchange) next(r *approval.Request) desk.Next {
 
 // ours takes out of a result what only the gateway may say (MCP-18). The bytes
 // stay as they are where there is nothing to take out, which is always but for a
-// server that forges.
+// server that forges. A _meta that two readers could read in two ways goes whole.
 func ours(result []byte) []byte {
-	for forged(result) {
-		name := ""
-		members(get(result, "_meta"), func(n string, _ []byte) {
-			if name == "" && strings.HasPrefix(n, metaPrefix) {
-				name = n
-			}
-		})
-		next := without(result, "_meta", name)
-		if name == "" { // a second _meta behind an innocent first one
-			next = without(result, "_meta")
+	meta := get(result, "_meta")
+	if meta == nil {
+		return result
+	}
+	rest := without(result, "_meta")
+	if has(rest, "_meta") {
+		for has(rest, "_meta") {
+			rest = without(rest, "_meta")
 		}
-		if len(next) >= len(result) {
-			break
+		return rest
+	}
+	var forged []string
+	if !once(meta, func(name string) {
+		if strings.HasPrefix(name, metaPrefix) {
+			forged = append(forged, name)
 		}
-		result = next
+	}) {
+		return rest
+	}
+	for _, name := range forged {
+		result = without(result, "_meta", name)
 	}
 	return result
-}
-
-// forged looks through every _meta, also through one that is there twice.
-func forged(result []byte) (found bool) {
-	if !has(result, "_meta") {
-		return false
-	}
-	members(result, func(name string, value []byte) {
-		if name != "_meta" {
-			return
-		}
-		members(value, func(n string, _ []byte) { found = found || strings.HasPrefix(n, metaPrefix) })
-	})
-	return found
 }
 
 // effectError says what is known of a call that brought no response.
