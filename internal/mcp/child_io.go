@@ -225,8 +225,9 @@ func (c *Child) find(id uint64) *childCall {
 func (c *Child) request(m Message) {
 	ctx, to, done := c.askee(m.Method)
 	ok := c.reply(func() {
-		defer done()
-		if raw := c.asking.answer(ctx, m, to); raw != nil {
+		raw := c.asking.answer(ctx, m, to)
+		done() // the call need not wait until its server takes the answer
+		if raw != nil {
 			_ = c.send(c.ctx, &outbound{line: AppendLine(nil, raw)})
 		}
 	})

@@ -242,6 +242,8 @@ var peerRaw = map[string]string{
 	"twice":       `{"jsonrpc":"2.0","id":ID,"result":{"n":1}}` + "\n" + `{"jsonrpc":"2.0","id":ID,"result":{"n":2}}`,
 	"wrong-id":    `{"jsonrpc":"2.0","id":424242,"result":{"n":0}}` + "\n" + `{"jsonrpc":"2.0","id":"ID","result":{"n":0}}` + "\n" + `{"jsonrpc":"2.0","id":ID,"result":{"n":1}}`,
 	"broken":      `{"jsonrpc":"2.0","id":ID,"result":{"n":1`,
+	"breaks":      `{"jsonrpc":"2.0","id":ID,"result":{` + "\n" + `{"jsonrpc":"2.0","id":ID,"result":{` + "\n" + `{"jsonrpc":"2.0","id":ID,"result":{`,
+	"uninvited":   `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":ID,"progress":1}}` + "\n" + `{"jsonrpc":"2.0","id":ID,"result":{}}`,
 	"both":        `{"jsonrpc":"2.0","id":ID,"result":{"n":1},"error":{"code":1,"message":"x"}}`,
 	"null-error":  `{"id":ID,"result":{"n":1},"error":null}`,
 	"duplicates":  `{"jsonrpc":"2.0","id":ID,"result":{"n":1,"n":2,"s":"\ud800","\u0000":1e999}}`,

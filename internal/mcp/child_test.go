@@ -294,7 +294,7 @@ func TestChildProgress(t *testing.T) {
 	}
 	t.Run("without a token nothing is passed on", func(t *testing.T) {
 		var heard listener
-		mustCall(t, u, tool("raw:dup-message"), &heard)
+		mustCall(t, u, tool("raw:uninvited"), &heard)
 		if got := heard.raw(); len(got) != 0 {
 			t.Errorf("heard %q", got)
 		}
@@ -350,7 +350,7 @@ func TestChildStrangeAnswers(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range []string{"broken", "both"} {
+	for _, name := range []string{"broken", "breaks", "both"} {
 		t.Run(name, func(t *testing.T) {
 			_, err := u.Call(t.Context(), "tools/call", tool("raw:"+name), nil)
 			wantLost(t, err, true, ErrUnreadable)
@@ -617,6 +617,23 @@ func TestCommandRefusals(t *testing.T) {
 	ok := Command{Path: "run", Environ: path, Env: []string{"LD_PRELOAD=/x.so"}, AllowLoaderEnv: true}
 	if got, err := ok.Resolve(); err != nil || got != filepath.Join(bin, "run") {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// MCP-22: no environment means none, and not ours.
+func TestCommandWithoutEnvironment(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := (&Command{Path: self, Args: []string{"-test.run=^$"}}).start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAll(p.stdin, p.stdout, p.stderr)
+	_ = p.cmd.Wait()
+	if p.cmd.Env == nil || len(p.cmd.Env) > 0 {
+		t.Errorf("environment %q", p.cmd.Env)
 	}
 }
 

@@ -70,7 +70,7 @@ func (t *Target) baseHeader() (http.Header, error) {
 	}
 	h.Set("Content-Type", typeJSON)
 	h.Set("Accept", typeJSON+", "+typeEvents)
-	h.Set("Accept-Encoding", "identity")
+	h.Set("Accept-Encoding", "identity") // and so the transport asks for no compression either
 	if h["User-Agent"] == nil {
 		h.Set("User-Agent", "ayegate")
 	}
@@ -141,7 +141,7 @@ func (l *links) close() {
 }
 
 // connect returns connections of our own. The environment's proxies are not
-// asked, compression is not offered, redirects are not the transport's business.
+// asked, and redirects are not the transport's business.
 func (t *Target) connect() (*links, *http.Transport) {
 	l := &links{dial: t.DialContext, open: make(map[*link]struct{})}
 	if l.dial == nil {
@@ -153,7 +153,6 @@ func (t *Target) connect() (*links, *http.Transport) {
 		TLSClientConfig:        t.TLS,
 		TLSHandshakeTimeout:    dialTimeout,
 		ForceAttemptHTTP2:      true,
-		DisableCompression:     true,
 		MaxIdleConnsPerHost:    idleConns,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
@@ -223,12 +222,12 @@ func redirected(at *url.URL, resp *http.Response) (*url.URL, error) {
 	switch resp.StatusCode {
 	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther:
-		shut(resp)
+		resp.Body.Close()
 		return nil, fmt.Errorf("redirect refused: %w", &StatusError{Status: resp.StatusCode})
 	default:
 		return nil, nil
 	}
-	shut(resp)
+	resp.Body.Close()
 	next, err := at.Parse(resp.Header.Get("Location"))
 	if err != nil || next.Scheme != at.Scheme || next.Host != at.Host || next.User != nil {
 		return nil, fmt.Errorf("redirect to another origin refused: %w", &StatusError{Status: resp.StatusCode})
@@ -238,7 +237,7 @@ func redirected(at *url.URL, resp *http.Response) (*url.URL, error) {
 
 func checkEncoding(resp *http.Response) error {
 	if e := resp.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		shut(resp)
+		resp.Body.Close()
 		return fmt.Errorf("%w: it is compressed, which nobody asked for", ErrUnreadable)
 	}
 	return nil

@@ -220,7 +220,11 @@ func TestRemoteKeepsCredentials(t *testing.T) {
 			}
 			return (&net.Dialer{}).DialContext(ctx, network, s.Listener.Addr().String())
 		}
-		mustCall(t, dial(t, target), tool("echo"), nil)
+		u := dial(t, target)
+		mustCall(t, u, tool("echo"), nil)
+		if u.(*Remote).transport.Proxy != nil { // http.ProxyFromEnvironment reads the environment once only
+			t.Error("a proxy nobody configured")
+		}
 	})
 }
 
@@ -352,6 +356,26 @@ func TestRemoteAsk(t *testing.T) {
 		}})
 		if !ended {
 			t.Error("the question outlived its call")
+		}
+	})
+	t.Run("does not hold its call once it is answered", func(t *testing.T) {
+		s := &site{session: "s-1", came: make(chan visit)} // which keeps what reports to it waiting
+		answered := make(chan struct{})
+		s.call = func(w http.ResponseWriter, _ *http.Request, m peerMessage) {
+			say := says(w)
+			say(`data: {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}`)
+			<-answered
+			say(resultLine(m.ID, `{}`))
+		}
+		newSite(t, s)
+		go func() { <-s.came }() // initialized
+		u := dial(t, s.target())
+		mustCall(t, u, tool("x"), &listener{ask: func(context.Context, Message) ([]byte, *Error) {
+			defer close(answered)
+			return []byte(`{}`), nil
+		}})
+		if v := <-s.came; v.Method != "" {
+			t.Errorf("came %s", v.body)
 		}
 	})
 	t.Run("withdrawn", func(t *testing.T) {
@@ -545,9 +569,9 @@ func TestRemoteStrangeAnswers(t *testing.T) {
 		"no type":         {write("", answer), ErrUnreadable},
 		"accepted":        {func(w http.ResponseWriter, _ *http.Request, _ peerMessage) { w.WriteHeader(http.StatusAccepted) }, ErrUnreadable},
 		"a notification":  {write("application/json", `{"jsonrpc":"2.0","method":"notifications/x"}`), ErrUnreadable},
-		"compressed": {func(w http.ResponseWriter, _ *http.Request, _ peerMessage) {
-			w.Header().Set("Content-Encoding", "gzip")
-			w.Write([]byte("\x1f\x8b"))
+		"compressed": {func(w http.ResponseWriter, _ *http.Request, m peerMessage) {
+			w.Header().Set("Content-Encoding", "br")
+			answerJSON(w, m.ID, `{}`)
 		}, ErrUnreadable},
 		"connection closed": {func(w http.ResponseWriter, _ *http.Request, _ peerMessage) { panic(http.ErrAbortHandler) }, nil},
 		"stream closed":     {write("text/event-stream", ": nothing\n\n"), errStreamEnded},

@@ -30,12 +30,12 @@ func (x *remoteCall) exchange(h http.Header, message []byte) (Message, error) {
 		return Message{}, &CallError{Sent: taken, Err: err}
 	}
 	if resp.StatusCode/100 != 2 {
-		defer shut(resp)
+		defer resp.Body.Close()
 		return x.refused(resp)
 	}
 	if x.method == methodInitialize {
 		if err := x.r.enter(resp); err != nil {
-			shut(resp)
+			resp.Body.Close()
 			return Message{}, sent(err)
 		}
 	}
@@ -46,7 +46,7 @@ func (x *remoteCall) exchange(h http.Header, message []byte) (Message, error) {
 	case typeEvents:
 		return x.stream(resp)
 	default:
-		shut(resp)
+		resp.Body.Close()
 		return Message{}, sent(fmt.Errorf("%w: status %d and content type %q", ErrUnreadable, resp.StatusCode, kind))
 	}
 }
@@ -165,8 +165,8 @@ func (r *Remote) answer(ctx context.Context, m Message, to Answers, done func())
 		to = alive{}
 	}
 	ok := r.reply(func() {
-		defer done()
 		raw := r.asking.answer(ctx, m, to)
+		done() // the call need not wait until its server takes the answer
 		if raw == nil {
 			return
 		}
@@ -305,7 +305,7 @@ func (x *remoteCall) resume(at *place, failures *int) (*http.Response, error) {
 			*failures++ // until an event comes
 			return resp, nil
 		}
-		shut(resp)
+		resp.Body.Close()
 		if x.r.sessionOver(resp) {
 			return nil, ErrNoSession
 		}
@@ -326,7 +326,7 @@ func (r *Remote) listen() {
 		if err == nil {
 			streams := resp.StatusCode == http.StatusOK && contentType(resp) == typeEvents
 			if !streams && resp.StatusCode < http.StatusInternalServerError {
-				shut(resp) // 405 by the book, in practice anything
+				resp.Body.Close() // 405 by the book, in practice anything
 				return
 			}
 			if streams {
