@@ -82,25 +82,10 @@ func (e *exchange) setLevel(ctx context.Context) {
 	sent := 0
 	var failed error
 	e.eachLogger(func(l *link) {
-		l.mu.Lock()
-		l.level = e.params
-		l.mu.Unlock()
-		c, err := l.acquire(ctx)
-		if err != nil {
-			failed = &notReached{l.server, err}
-			return
-		}
-		defer c.release()
-		if c.about.Version.Era() == mcp.Modern {
-			return
-		}
-		m, err := c.up.Call(ctx, e.method, e.params, nil)
-		switch {
+		switch took, err := e.tellLevel(ctx, l); {
 		case err != nil:
 			failed = err
-		case m.Error != nil:
-			failed = errorOf(m)
-		default:
+		case took:
 			sent++
 		}
 	})
@@ -112,6 +97,29 @@ func (e *exchange) setLevel(ctx context.Context) {
 	default:
 		e.fail(noMethod(e.method, "no server here takes a log level"))
 	}
+}
+
+// tellLevel reports whether the server behind a connection takes log levels this way.
+func (e *exchange) tellLevel(ctx context.Context, l *link) (bool, error) {
+	c, err := l.acquire(ctx)
+	if err != nil {
+		return false, &notReached{l.server, err}
+	}
+	defer c.release()
+	if c.about.Version.Era() == mcp.Modern {
+		return false, nil
+	}
+	m, err := c.up.Call(ctx, e.method, e.params, nil)
+	if err != nil {
+		return false, err
+	}
+	if m.Error != nil {
+		return false, errorOf(m)
+	}
+	l.mu.Lock()
+	l.level = e.params
+	l.mu.Unlock()
+	return true, nil
 }
 
 // eachLogger visits the connections that a log level is for: the endpoint's own,
