@@ -89,17 +89,25 @@ func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 // upstream is the tool servers that ayegate fronts: it keeps what it was sent.
 type upstream struct {
+	desk   *desk.Desk
 	mu     sync.Mutex
 	calls  []string
 	answer func(call.Call) (desk.Result, error)
 	gate   chan struct{} // when set, each call waits for it
 }
 
-func (u *upstream) Tool(_ context.Context, _ identity.Agent, server, _ string) (desk.Do, desk.Tool, error) {
+func (u *upstream) Tool(_ context.Context, _ identity.Agent, server, tool string) (desk.Do, desk.Tool, error) {
 	if server == "mail" { // mail is performed by its caller
 		return nil, desk.Tool{}, web.ErrNoServer
 	}
-	return u.do, desk.Tool{Known: true}, nil
+	known, held := u.desk.Tool(server, tool)
+	if held {
+		return nil, known, desk.ErrHeldTool
+	}
+	if known.Definition.IsZero() {
+		known.Known = true
+	}
+	return u.do, known, nil
 }
 
 func (u *upstream) do(_ context.Context, c call.Call, _ string) (desk.Result, error) {
@@ -164,6 +172,7 @@ func worldOn(t *testing.T, s store.Store, c *clock, opts ...option) *world {
 	log := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.desk, err = desk.New(desk.Config{Store: s, Policy: p, Rand: rand.Reader, Log: log})
 	must(t, err)
+	w.tool.desk = w.desk
 	must(t, w.desk.Recover(t.Context(), "test"))
 	w.creds, err = credential.New(s, rand.Reader, directory())
 	must(t, err)

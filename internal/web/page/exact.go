@@ -157,8 +157,10 @@ func Summary(c call.Call) string {
 // Preview is a call's arguments on one line, for lists. short says that there is
 // more than is shown: then nobody may decide from it.
 func Preview(c call.Call) (text []Piece, short bool) {
+	const width = 140
 	s, left := brief(c, 4, 80)
-	return Pieces(s), left != "" || strings.Contains(s, "…")
+	one := cut(s, width)
+	return Pieces(one), left != "" || one != s || strings.Contains(s, "…")
 }
 
 // brief writes the first arguments, and what is left out.

@@ -5,10 +5,8 @@ package page
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 import "github.com/ayegate/ayegate/api"
 
@@ -443,7 +441,7 @@ func waitingRows(rows []Row, f Frame) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, r := range rows {
-			templ_7745c5c3_Var18 := []any{"row", r.R.RiskTier}
+			var templ_7745c5c3_Var18 = []any{"row", r.R.RiskTier}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var18...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -538,7 +536,7 @@ func waitingRows(rows []Row, f Frame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Var23 := []any{"left", templ.KV("soon", r.Soon(f.Now))}
+			var templ_7745c5c3_Var23 = []any{"left", templ.KV("soon", r.Soon(f.Now))}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var23...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -671,7 +669,7 @@ func endedRows(rows []Row, f Frame) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, r := range rows {
-			templ_7745c5c3_Var29 := []any{"row", r.R.RiskTier}
+			var templ_7745c5c3_Var29 = []any{"row", r.R.RiskTier}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var29...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -766,7 +764,7 @@ func endedRows(rows []Row, f Frame) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Var34 := []any{"state", string(r.R.Status)}
+			var templ_7745c5c3_Var34 = []any{"state", string(r.R.Status)}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var34...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

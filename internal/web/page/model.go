@@ -125,6 +125,14 @@ func (p Request) Open() bool {
 	return p.R.Status == api.StatusPending && p.Now.Before(p.R.ExpiresAt)
 }
 
+// HasOutcome reports whether there is more to an end than its sentence: a
+// result, or something left to do.
+func (p Request) HasOutcome() bool {
+	e := p.R.Execution
+	return e != nil && (e.Error != "" || e.Size > 0) ||
+		p.R.Status == api.StatusApproved && p.May.Revoke || p.R.Status == api.StatusUnknown && p.May.Resolve
+}
+
 // Deliberate reports whether an approval must say that the call was read to its
 // end.
 func (p Request) Deliberate() bool { return p.R.RiskTier == "R3" || p.R.RiskTier == "R4" }

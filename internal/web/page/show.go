@@ -38,9 +38,15 @@ func write(b *strings.Builder, pieces []Piece) {
 			b.WriteString(templ.EscapeString(p.Text))
 			continue
 		}
-		b.WriteString(`<span class="` + p.Class() + `" title="` + templ.EscapeString(p.Name()) + `">` + templ.EscapeString(p.Label()) + `</span>`)
-		if p.Kind == Breaks {
-			b.WriteString("<br>")
+		n := 1
+		if p.Kind == Breaks && p.Count <= fewBreaks {
+			n, p.Count = p.Count, 1 // each is drawn where it is: the layout of a text is part of it
+		}
+		for range n {
+			b.WriteString(`<span class="` + p.Class() + `" title="` + templ.EscapeString(p.Name()) + `">` + templ.EscapeString(p.Label()) + `</span>`)
+			if p.Kind == Breaks {
+				b.WriteString("<br>")
+			}
 		}
 	}
 }

@@ -5,10 +5,8 @@ package page
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 // SignInPage starts a session. Opening it changes nothing: only the button
 // uses the link up, so a scanner or a preview that opens links signs nobody in.

@@ -96,8 +96,12 @@ func Text(pieces []Piece) string {
 	return b.String()
 }
 
-// few is how many equal marks are drawn one by one; more are counted.
-const few = 8
+// How many equal marks are drawn one by one; more are counted, so that nothing
+// can be pushed out of sight (DISP-03).
+const (
+	few       = 8
+	fewBreaks = 3
+)
 
 // Label is what is drawn for a piece that is not plain.
 func (p Piece) Label() string {

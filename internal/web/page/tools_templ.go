@@ -5,10 +5,8 @@ package page
 
 //lint:file-ignore SA4006 This context is only used if a nested component is present.
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-)
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
 
 // ToolsPage answers: are these still the tools that I know?
 func ToolsPage(p Tools) templ.Component {
@@ -280,7 +278,7 @@ func diffLines(side string, lines []DiffLine) templ.Component {
 			templ_7745c5c3_Var11 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Var12 := []any{"lines", side}
+		var templ_7745c5c3_Var12 = []any{"lines", side}
 		templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var12...)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -303,7 +301,7 @@ func diffLines(side string, lines []DiffLine) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		for _, l := range lines {
-			templ_7745c5c3_Var14 := []any{templ.KV("changed", l.Changed)}
+			var templ_7745c5c3_Var14 = []any{templ.KV("changed", l.Changed)}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var14...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
