@@ -180,16 +180,16 @@ func (b *builder) deny(n node) demand {
 
 func (b *builder) ask(n node) demand {
 	f := b.Fields(n, "of", "tier", "scope", "ttl", "quorum", "confirm", "salient")
-	return b.demand(n, f, "of")
+	return b.demand(f, "of")
 }
 
 func (b *builder) atLeast(n node) demand {
 	f := b.Fields(n, "ask", "tier", "scope", "ttl", "quorum", "confirm", "salient")
-	return b.demand(n, f, "ask")
+	return b.demand(f, "ask")
 }
 
 // demand reads how a call is asked; set is the name of the key for who decides.
-func (b *builder) demand(n node, f map[string]node, set string) demand {
+func (b *builder) demand(f map[string]node, set string) demand {
 	d := demand{
 		of:     b.set(b.setName(f[set])),
 		tier:   b.tierOr(f["tier"], R3),

@@ -205,23 +205,17 @@ func wants(t *cel.Type, want kind) string {
 func (x *expr) survey(tree *ast.AST) (loops bool, faults []string) {
 	var walk func(e ast.NavigableExpr)
 	walk = func(e ast.NavigableExpr) {
-		switch e.Kind() {
-		case ast.IdentKind:
-			if e.AsIdent() == "args" {
-				x.read(e)
-			}
-		case ast.ComprehensionKind:
+		if e.Kind() == ast.IdentKind && e.AsIdent() == "args" {
+			x.read(e)
+		}
+		if e.Kind() == ast.ComprehensionKind {
 			loops = true
 			if name := e.AsComprehension().IterVar(); slices.Contains(variables, name) {
 				faults = append(faults, fmt.Sprintf("the loop variable %q hides the variable of that name", name))
 			}
-		case ast.CallKind:
-			call := e.AsCall()
-			if call.IsMemberFunction() && strings.HasPrefix(call.FunctionName(), "get") && len(call.Args()) == 1 {
-				if zone, ok := literal(call.Args()[0]); !ok || !offset.MatchString(zone) {
-					faults = append(faults, `a time zone must be written as an offset such as "+02:00"`)
-				}
-			}
+		}
+		if e.Kind() == ast.CallKind && !fixedZone(e.AsCall()) {
+			faults = append(faults, `a time zone must be written as an offset such as "+02:00"`)
 		}
 		for _, child := range e.Children() {
 			walk(child)
@@ -229,6 +223,16 @@ func (x *expr) survey(tree *ast.AST) (loops bool, faults []string) {
 	}
 	walk(ast.NavigateAST(tree))
 	return loops, faults
+}
+
+// fixedZone reports whether a call names no time zone by its name, which would be
+// looked up outside.
+func fixedZone(call ast.CallExpr) bool {
+	if !call.IsMemberFunction() || !strings.HasPrefix(call.FunctionName(), "get") || len(call.Args()) != 1 {
+		return true
+	}
+	zone, ok := literal(call.Args()[0])
+	return ok && offset.MatchString(zone)
 }
 
 var offset = regexp.MustCompile(`^(UTC|[+-]?\d\d:\d\d)$`)

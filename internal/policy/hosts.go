@@ -52,14 +52,20 @@ func hostOf(u string) (string, reason) {
 }
 
 func isScheme(s string) bool {
+	if s == "" || !isLetter(s[0]) {
+		return false
+	}
 	for i := range len(s) {
-		c := s[i] | 0x20
-		if !('a' <= c && c <= 'z' || i > 0 && ('0' <= s[i] && s[i] <= '9' || s[i] == '+' || s[i] == '-' || s[i] == '.')) {
+		if c := s[i]; !isLetter(c) && !isDigit(c) && c != '+' && c != '-' && c != '.' {
 			return false
 		}
 	}
-	return s != ""
+	return true
 }
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func isPort(s string) bool {
 	digits := s[1:]
@@ -95,7 +101,7 @@ func canonicalHost(host string) (string, reason) {
 	}
 	// A last label that is a number makes a name an address for browsers and for
 	// C libraries, in many spellings; one of them is accepted.
-	if '0' <= last[0] && last[0] <= '9' && (strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x")) {
+	if isDigit(last[0]) && (strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x")) {
 		addr, err := netip.ParseAddr(host)
 		if err != nil || addr.String() != host {
 			return "", "the URL's host is not a plain address"
@@ -110,7 +116,7 @@ func isLabel(s string) bool {
 		return false
 	}
 	for i := range len(s) {
-		if c := s[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_') {
+		if c := s[i]; !isLetter(c) && !isDigit(c) && c != '-' && c != '_' {
 			return false
 		}
 	}

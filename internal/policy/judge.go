@@ -46,16 +46,14 @@ type judgement struct {
 }
 
 func (j *judgement) judge() {
-	if !j.guarded() {
-		return
+	if j.guarded() {
+		j.decide()
 	}
-	j.decide()
-	if j.effect == Deny {
-		return
-	}
-	j.raise()
-	for _, c := range j.floor {
-		j.stricter(c.id, c.why, c.demand)
+	if j.effect != Deny {
+		j.raise()
+		for _, c := range j.floor {
+			j.stricter(c.id, c.why, c.demand)
+		}
 	}
 	j.limit()
 	if j.effect == Ask {
@@ -112,12 +110,21 @@ func (j *judgement) guarded() bool {
 			continue
 		}
 		if open {
-			j.deny(g.id, g.why, g.demand.tier)
+			j.deny(g.id, because(g.why, why), g.demand.tier)
 		}
 		open = false
 	}
 	j.skipped("guard", j.guards, next, len(j.guards))
 	return open
+}
+
+// because is what a person is told of a guard or a deny: its own words, or why
+// its condition has no value.
+func because(words string, why reason) string {
+	if why == "" {
+		return words
+	}
+	return strings.TrimSpace(words + " Denied because its condition has no value: " + string(why) + ".")
 }
 
 func met(x *expr) string {
@@ -158,12 +165,12 @@ func (j *judgement) decide() {
 		default:
 			j.note("rule", r.id, true, met(r.when))
 		}
-		j.rule, j.effect, j.demand, j.decider, j.why = r, r.effect, r.demand.settled(j.facts.Owner), r.id, r.why
+		j.rule, j.effect, j.demand, j.decider, j.why = r, r.effect, r.demand.settled(j.facts.Owner), r.id, because(r.why, why)
 		return
 	}
 	j.skipped("rule", j.rules, next, len(j.rules))
 	j.note("default", Unmatched, true, "no rule matches")
-	j.effect, j.decider = j.defaults.Unmatched, Unmatched
+	j.effect, j.decider, j.why = j.defaults.Unmatched, Unmatched, "No rule of the policy covers this call."
 	j.demand = j.suspicious()
 }
 
@@ -194,7 +201,8 @@ func (j *judgement) stricter(id, why string, d demand) {
 	}
 }
 
-// limit weighs the limits that concern the call.
+// limit weighs the limits that concern the call. A call that is denied anyway
+// can still reach the one that pauses its session.
 func (j *judgement) limit() {
 	for _, entry := range j.matches {
 		at := int(entry) - len(j.guards) - len(j.rules)
@@ -202,6 +210,9 @@ func (j *judgement) limit() {
 			continue
 		}
 		l := &j.limits[at]
+		if j.effect == Deny && l.then != thenPause {
+			continue
+		}
 		o := j.weigh(l)
 		if l.kind == output {
 			if o.applies && (j.output.Limit == "" || l.max < j.output.Bytes) {
@@ -210,17 +221,16 @@ func (j *judgement) limit() {
 			continue
 		}
 		j.note("limit", l.id, o.hit, o.note)
-		if !o.hit || j.effect == Deny {
+		if !o.hit {
 			continue
 		}
-		switch l.then {
-		case thenPause:
-			j.pause = true
-			j.deny(l.id, l.why, j.demand.tier)
-		case thenDeny:
-			j.deny(l.id, l.why, j.demand.tier)
-		default:
+		j.pause = j.pause || l.then == thenPause
+		switch {
+		case j.effect == Deny:
+		case l.then == thenAsk:
 			j.stricter(l.id, l.why, l.demand)
+		default:
+			j.deny(l.id, l.why, j.demand.tier)
 		}
 	}
 }

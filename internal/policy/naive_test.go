@@ -21,14 +21,12 @@ var policies = flag.Int("policies", 420, "random policies that the two evaluator
 // expressions, no pairwise merging.
 
 type spec struct {
-	unmatched      string
-	of             string
-	unknown        string
-	guards, rules  []specClause
-	limits         []specLimit
-	sets           map[string]Approvers
-	setsInYAML     string
-	guardsAreExtra int
+	unmatched     string
+	of            string
+	unknown       string
+	guards, rules []specClause
+	limits        []specLimit
+	sets          map[string]Approvers
 }
 
 type specClause struct {
@@ -151,7 +149,7 @@ func (s *spec) judge(server, tool string, args map[string]any, f Facts) outcomeO
 		}
 	}
 	if denied != "" {
-		return outcomeOf{Rule: denied, Tier: asked[0].demand.tier}
+		return outcomeOf{Rule: denied, Tier: asked[0].demand.tier, Pause: s.pauses(name, holds, f)}
 	}
 	now := answerNow{spec: s, effect: map[string]Effect{"ask": Ask, "deny": Deny}[s.unmatched], rule: Unmatched, owner: f.Owner}
 	now.add("", specDemand{of: s.of, tier: R3, scopes: []string{"once"}, ttl: 5 * time.Minute})
@@ -173,23 +171,19 @@ func (s *spec) judge(server, tool string, args map[string]any, f Facts) outcomeO
 		}
 	}
 	if now.effect == Deny {
-		return outcomeOf{Rule: now.rule, Tier: now.tier()}
+		return outcomeOf{Rule: now.rule, Tier: now.tier(), Pause: s.pauses(name, holds, f)}
 	}
 	now.raise(s, rule, name, f)
 	for _, a := range asked {
 		now.stricter(a.id, a.demand)
 	}
 	for _, l := range s.limits {
-		if l.tools != nil && !namesTool(l.tools, name) {
-			continue
-		}
-		h := holds(l.when)
-		if h != nil && !*h || h != nil && f.Totals[l.id+"/session/"+f.Session]+1 <= l.count {
+		if !l.reached(name, holds, f) {
 			continue
 		}
 		switch l.then {
 		case "deny", "pause_session":
-			return outcomeOf{Rule: l.id, Tier: now.tier(), Pause: l.then == "pause_session"}
+			return outcomeOf{Rule: l.id, Tier: now.tier(), Pause: s.pauses(name, holds, f)}
 		case "ask":
 			now.stricter(l.id, specDemand{of: s.of, scopes: []string{"once"}, ttl: 5 * time.Minute})
 		default:
@@ -197,6 +191,18 @@ func (s *spec) judge(server, tool string, args map[string]any, f Facts) outcomeO
 		}
 	}
 	return now.outcome()
+}
+
+func (l specLimit) reached(name string, holds func(specWhen) *bool, f Facts) bool {
+	if l.tools != nil && !namesTool(l.tools, name) {
+		return false
+	}
+	h := holds(l.when)
+	return h == nil || *h && f.Totals[l.id+"/session/"+f.Session]+1 > l.count
+}
+
+func (s *spec) pauses(name string, holds func(specWhen) *bool, f Facts) bool {
+	return slices.ContainsFunc(s.limits, func(l specLimit) bool { return l.then == "pause_session" && l.reached(name, holds, f) })
 }
 
 // answerNow is a list of demands; everything is computed from the whole list.
@@ -611,35 +617,14 @@ func TestNaiveEvaluatorAgrees(t *testing.T) {
 	t.Logf("%d pairs: %v", pairs, effects)
 }
 
-// looser says in which way the second verdict is looser than the first; "" when
-// it is in none.
+// looser is [Looser], checked against what people could do.
 func looser(before, after Verdict, f Facts) string {
-	switch {
-	case after.Effect > before.Effect:
-		return "effect"
-	case after.Effect != Ask || before.Effect != Ask:
-		return ""
-	case after.Tier < before.Tier:
-		return "tier"
-	case after.Quorum < before.Quorum:
-		return "quorum"
-	case after.TTL > before.TTL:
-		return "ttl"
-	case len(after.Confirm) < len(before.Confirm):
-		return "confirmation"
+	if how := Looser(before, after); how != "" || after.Effect != Ask || before.Effect != Ask {
+		return how
 	}
 	for _, who := range []identity.Human{{ID: "ana"}, {ID: "raj"}, {ID: "eve"}, {ID: "ola", Groups: []string{"ops"}}, {ID: "mallory"}} {
 		if admits(after.Of, who, f.Owner) && !admits(before.Of, who, f.Owner) {
 			return who.ID + " may decide"
-		}
-	}
-	for _, s := range after.Scopes {
-		long, _ := time.ParseDuration(s)
-		if !slices.ContainsFunc(before.Scopes, func(b string) bool {
-			d, _ := time.ParseDuration(b)
-			return b == s || d > 0 && d >= long && long > 0
-		}) {
-			return "scope " + s
 		}
 	}
 	return ""

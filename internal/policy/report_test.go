@@ -246,3 +246,45 @@ func FuzzParse(f *testing.F) {
 		_, _ = ParseTests("fuzz", []byte(src))
 	})
 }
+
+func TestLooser(t *testing.T) {
+	ask := Verdict{Effect: Ask, Tier: R3, Quorum: 2, Confirm: []Confirm{Typed}, TTL: time.Minute, Scopes: []string{"once", "15m"}, Of: Approvers{"two", []string{"user:ana", "user:raj"}, []string{"requester"}}}
+	change := func(f func(*Verdict)) Verdict {
+		v := ask
+		f(&v)
+		return v
+	}
+	for want, pair := range map[string][2]Verdict{
+		"decision allow instead of ask":              {ask, {Effect: Allow, Tier: R4}},
+		"decision ask instead of deny":               {{}, ask},
+		"the session is not paused":                  {{Pause: true}, {}},
+		"larger results pass":                        {{Effect: Allow, Output: OutputLimit{"l", 5}}, {Effect: Allow, Output: OutputLimit{"l", 6}}},
+		"tier R2 instead of R3":                      {ask, change(func(v *Verdict) { v.Tier = R2 })},
+		"fewer people are needed":                    {ask, change(func(v *Verdict) { v.Quorum = 1 })},
+		"no typed confirmation":                      {ask, change(func(v *Verdict) { v.Confirm = nil })},
+		"waits 1h instead of 1m":                     {ask, change(func(v *Verdict) { v.TTL = time.Hour })},
+		"scope session":                              {ask, change(func(v *Verdict) { v.Scopes = []string{"once", "session"} })},
+		"scope 20m":                                  {ask, change(func(v *Verdict) { v.Scopes = []string{"20m"} })},
+		"approvers of more instead of those of two":  {ask, change(func(v *Verdict) { v.Of = Approvers{"more", []string{"user:eve"}, []string{"requester"}} })},
+		"approvers of owner instead of those of two": {ask, change(func(v *Verdict) { v.Of = Approvers{"owner", []string{"user:ana"}, nil} })},
+		"approvers of  instead of those of two":      {ask, change(func(v *Verdict) { v.Of = Approvers{"", nil, []string{"requester"}} })},
+	} {
+		if got := Looser(pair[0], pair[1]); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for _, pair := range [][2]Verdict{
+		{ask, ask},
+		{ask, {}},
+		{{Effect: Allow, Tier: R2}, ask},
+		{{}, {}},
+		{{Effect: Allow}, {Effect: Allow, Tier: R2}},
+		{{Effect: Allow, Tier: R2}, change(func(v *Verdict) { v.Tier = R0 })},
+		{ask, change(func(v *Verdict) { v.Scopes, v.Quorum, v.TTL = []string{"once", "5m"}, 3, time.Second })},
+		{change(func(v *Verdict) { v.Of = Approvers{} }), ask},
+	} {
+		if got := Looser(pair[0], pair[1]); got != "" {
+			t.Errorf("%s: %+v", got, pair)
+		}
+	}
+}

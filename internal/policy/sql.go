@@ -186,8 +186,8 @@ func (s *sqlScanner) word() {
 		}
 		s.open = slices.Contains(sqlOpeners, word)
 		s.verbs = append(s.verbs, word)
-	case column:
-	case slices.Contains(sqlVerbs, word) && !(s.call() && slices.Contains(sqlFunctions, word)), s.open && word == "select":
+	case column, slices.Contains(sqlFunctions, word) && s.call():
+	case slices.Contains(sqlVerbs, word), s.open && word == "select":
 		s.verbs = append(s.verbs, word)
 	}
 }
