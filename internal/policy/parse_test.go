@@ -28,6 +28,32 @@ func TestExample(t *testing.T) {
 	}
 }
 
+// What the manual shows is what these tests run.
+func TestManual(t *testing.T) {
+	manual, err := os.ReadFile("../../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []string
+	for _, part := range strings.Split(string(manual), "```yaml\n")[1:] {
+		block, _, _ := strings.Cut(part, "```")
+		blocks = append(blocks, block)
+	}
+	src, err := os.ReadFile("testdata/example.yaml")
+	if err != nil || len(blocks) != 2 || blocks[0] != string(src) {
+		t.Fatal("the manual's example is not testdata/example.yaml", err)
+	}
+	cases, err := ParseTests("manual", []byte(blocks[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range mustParse(t, blocks[0]).Test(cases) {
+		if !r.OK() {
+			t.Error(r.Case.Name, r.Faults)
+		}
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	p := mustParse(t, "version: 1\n")
 	want := Defaults{Unmatched: Ask, TTL: 5 * time.Minute, OnExpiry: Deny, Unknown: Ask, Opaque: Ask}
