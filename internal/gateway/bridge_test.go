@@ -99,7 +99,7 @@ func TestParkedCall(t *testing.T) {
 		if !has([]byte(x.result), "inputRequests", "aye-1") {
 			t.Fatalf("%s %v", x.result, x.fault)
 		}
-		time.Sleep(time.Minute)
+		sleep(time.Minute)
 		used := state(x)
 		x = r.say(c, "tools/call", `{"name":"ask","arguments":{},"inputResponses":{"aye-1":{"action":"accept","k":1.10}},"requestState":`+used+`}`)
 		if !has([]byte(x.result), "inputRequests", "aye-2") {
@@ -142,7 +142,7 @@ func TestParkedCallsAreBoundedInTimeAndNumber(t *testing.T) {
 		if x := r.say(a, "tools/call", askTool); strings.Contains(x.result, "input_required") {
 			t.Errorf("a third was parked: %s", x.result)
 		}
-		time.Sleep(2 * time.Minute)
+		sleep(2 * time.Minute)
 		if n := len(r.g.parked); n != 0 {
 			t.Errorf("%d are still parked", n)
 		}
@@ -251,7 +251,7 @@ func TestRoundsForAModernAgent(t *testing.T) {
 		defer r.close()
 		c := modernAgent("bot", `{"elicitation":{}}`)
 		x, _ := r.start(c, "tools/call", write)
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		r.decide(r.pending(), true)
 		<-x.done
 		if got := string(get([]byte(x.result), "inputRequests")); got != `{"k1":{"method":"elicitation/create","params":{"x":1.10}}}` {
@@ -358,7 +358,6 @@ func TestSubscriptionsOfAModernAgent(t *testing.T) {
 	for name, s := range map[string]*server{"legacy": legacyServer(), "modern": modernServer()} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s.done = make(chan struct{})
 				c := one(s)
 				// MCP-09: a resource that may not be read is not watched.
 				c.policy = strings.Replace(testPolicy, "rules:", "rules:\n  - {id: secret, tool: [\"*.mcp:resources/subscribe\"], when: \"args.uri == 'file:///secret'\", deny: {}, why: no}", 1)
@@ -374,13 +373,11 @@ func TestSubscriptionsOfAModernAgent(t *testing.T) {
 				}
 				from := s.target.Stray
 				if name == "modern" {
-					time.Sleep(time.Second)
-					s.mu.Lock()
-					from = s.listening
-					if s.filter != `{"toolsListChanged":true,"resourceSubscriptions":["file:///a"]}` {
-						t.Errorf("listening for %s", s.filter)
+					sleep(time.Second)
+					var filter string
+					if from, filter = s.subscription(); filter != `{"toolsListChanged":true,"resourceSubscriptions":["file:///a"]}` {
+						t.Errorf("listening for %s", filter)
 					}
-					s.mu.Unlock()
 				} else if got := s.sent("resources/subscribe"); len(got) != 1 || got[0] != `{"uri":"file:///a"}` {
 					t.Errorf("subscribed %q", got)
 				}
@@ -393,7 +390,7 @@ func TestSubscriptionsOfAModernAgent(t *testing.T) {
 				} {
 					from.Notification(m)
 				}
-				time.Sleep(2 * time.Second)
+				sleep(2 * time.Second)
 				if got := x.told(toolsChanged); len(got) != 1 || got[0] != `{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}` {
 					t.Errorf("tools: %q", got)
 				}
@@ -426,17 +423,18 @@ func TestSubscriptionsOfALegacyAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if s.filter != `{"toolsListChanged":true}` {
-			t.Errorf("listening for %s", s.filter)
+		if _, filter := s.subscription(); filter != `{"toolsListChanged":true}` {
+			t.Errorf("listening for %s", filter)
 		}
 		if x := r.say(c, "resources/subscribe", `{"uri":"file:///a"}`); x.result != `{}` {
 			t.Errorf("%s %v", x.result, x.fault)
 		}
-		time.Sleep(time.Second)
-		if s.filter != `{"toolsListChanged":true,"resourceSubscriptions":["file:///a"]}` {
-			t.Errorf("listening for %s", s.filter)
+		sleep(time.Second)
+		to, filter := s.subscription()
+		if filter != `{"toolsListChanged":true,"resourceSubscriptions":["file:///a"]}` {
+			t.Errorf("listening for %s", filter)
 		}
-		s.listening.Notification(mcp.Message{Method: resourceUpdated, Params: []byte(`{"uri":"file:///a","_meta":{"io.modelcontextprotocol/subscriptionId":4}}`)})
+		to.Notification(mcp.Message{Method: resourceUpdated, Params: []byte(`{"uri":"file:///a","_meta":{"io.modelcontextprotocol/subscriptionId":4}}`)})
 		if got := push.told(resourceUpdated); len(got) != 1 || got[0] != `{"uri":"file:///a","_meta":{}}` {
 			t.Errorf("%q", got)
 		}
@@ -510,8 +508,8 @@ func TestRedialAfterDeath(t *testing.T) {
 		defer r.close()
 		r.say(agent("bot"), "resources/subscribe", `{"uri":"file:///a"}`)
 		x, _ := r.start(agent("bot"), "tools/call", `{"name":"echo","arguments":{}}`)
-		time.Sleep(time.Second)
-		_ = s.Close()
+		sleep(time.Second)
+		s.kill()
 		<-x.done
 		x.contains(t, "TOOL_OUTCOME_UNKNOWN", "may have run")
 		mu.Lock()
@@ -540,13 +538,13 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		defer r.close()
 		for range 5 { // in use: not closed
 			r.say(modernAgent("bot", `{}`), "tools/call", `{"name":"echo"}`)
-			time.Sleep(40 * time.Second)
+			sleep(40 * time.Second)
 		}
 		if dials != 1 {
 			t.Errorf("dialled %d times", dials)
 		}
-		time.Sleep(3 * time.Minute)
-		if !s.closed {
+		sleep(3 * time.Minute)
+		if s.open() != 0 {
 			t.Error("an idle connection stays open")
 		}
 		r.say(modernAgent("bot", `{}`), "tools/call", `{"name":"echo"}`).contains(t, "done")
@@ -604,7 +602,7 @@ func TestHungServer(t *testing.T) {
 			r := newRig(t, one(s))
 			defer r.close()
 			x, _ := r.start(agent("bot"), "tools/call", write)
-			time.Sleep(time.Second)
+			sleep(time.Second)
 			r.decide(r.pending(), true)
 			<-x.done
 			x.contains(t, "TOOL_OUTCOME_UNKNOWN", "It may have run. Do not repeat it", `"isError":true`)
@@ -641,7 +639,7 @@ func TestFlood(t *testing.T) {
 		synctest.Wait()
 		r.say(agent("bot"), "tools/call", write).contains(t, "TOOL_RATE_LIMITED", `"isError":true`)
 		r.say(agent("eve"), "tools/call", `{"name":"echo"}`).contains(t, "done")
-		time.Sleep(time.Minute)
+		sleep(time.Minute)
 		r.say(agent("bot"), "tools/call", `{"name":"echo"}`).contains(t, "done")
 	})
 }
@@ -685,7 +683,7 @@ func TestShutdownRecordsWhatIsKnown(t *testing.T) {
 		}
 		r := newRig(t, one(s))
 		x, _ := r.start(agent("bot"), "tools/call", `{"name":"echo"}`)
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		r.g.Shutdown()
 		<-x.done
 		if q := r.last(); q.State != approval.Unknown {

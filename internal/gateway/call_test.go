@@ -29,7 +29,7 @@ func TestHeldCallRunsAfterApproval(t *testing.T) {
 		defer r.close()
 		x, _ := r.start(agent("bot"), "tools/call", `{"name":"write","arguments":{"p":"x"},"_meta":{"progressToken":"t"}}`)
 		synctest.Wait()
-		time.Sleep(25 * time.Second)
+		sleep(25 * time.Second)
 		r.decide(r.pending(), true)
 		<-x.done
 		if want := `{"content":[{"type":"text","text":"done"}],"isError":false,"n":1.10}`; x.result != want {

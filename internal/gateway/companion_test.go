@@ -28,7 +28,7 @@ func TestAwaitApproval(t *testing.T) {
 		defer r.close()
 		q := r.held(agent("bot"), "tools/call", write)
 		x, _ := r.start(agent("bot"), "tools/call", `{"name":"await_approval","arguments":{"id":"`+strings.ToLower(q.Code)+`"},"_meta":{"progressToken":"p"}}`)
-		time.Sleep(11 * time.Second)
+		sleep(11 * time.Second)
 		r.decide(q, true)
 		<-x.done
 		if x.result != `{"content":[{"type":"text","text":"done"}],"isError":false,"n":1.10}` {
@@ -151,10 +151,10 @@ func TestCancelApproval(t *testing.T) {
 		}
 		// Once it runs it is too late.
 		y, _ := r.start(agent("bot"), "tools/call", `{"name":"write","arguments":{"n":2}}`)
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		q = r.pending()
 		r.decide(q, true)
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		r.say(agent("bot"), "tools/call", `{"name":"cancel_approval","arguments":{"id":"`+q.Code+`"}}`).contains(t, "Too late", `"isError":true`)
 		close(hold)
 		<-y.done

@@ -117,9 +117,9 @@ func holdAndElicit(ctx context.Context, w *wait) outcome {
 	}
 	asking, stop := context.WithCancel(ctx)
 	id := string(w.request.ID)
+	params := set(w.invitation(), quoted(id), "elicitationId")
 	var answered sync.WaitGroup
 	answered.Go(func() {
-		params := set(w.invitation(), quoted(id), "elicitationId")
 		if _, err := w.x.Ask(asking, "elicitation/create", params); err != nil && asking.Err() == nil {
 			w.g.log.Debug("the client took no elicitation", "request", id, "err", err)
 		}

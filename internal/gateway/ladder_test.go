@@ -58,7 +58,7 @@ func TestProgressOfTheHoldAndOfTheServerAreOneSequence(t *testing.T) {
 		r := newRig(t, one(s))
 		defer r.close()
 		x, _ := r.start(agent("bot"), "tools/call", writeWith(`"_meta":{"progressToken":9007199254740993}`))
-		time.Sleep(21 * time.Second)
+		sleep(21 * time.Second)
 		q := r.pending()
 		r.decide(q, true)
 		<-x.done
@@ -110,7 +110,7 @@ func TestElicitationIsNoDecision(t *testing.T) {
 			x := newTalk(c, "tools/call", writeWith(`"_meta":{"progressToken":1}`))
 			x.ask = func(string, []byte) mcp.Message { return result(action) }
 			r.serve(x)
-			time.Sleep(15 * time.Second)
+			sleep(15 * time.Second)
 			q := r.pending()
 			if len(x.asked) != 1 || x.asked[0].method != "elicitation/create" {
 				t.Fatalf("asked %q", x.asked)
@@ -207,7 +207,7 @@ func TestMultiRoundTripEndsWithTheResult(t *testing.T) {
 		x := r.say(c, "tools/call", write)
 		retry := back(t, x, `{"approval":{"action":"accept"}}`)
 		y, _ := r.start(c, "tools/call", retry)
-		time.Sleep(5 * time.Second)
+		sleep(5 * time.Second)
 		r.decide(r.pending(), true)
 		<-y.done
 		if want := `{"content":[{"type":"text","text":"done"}],"isError":false,"n":1.10,"resultType":"complete"}`; y.result != want {
@@ -281,7 +281,7 @@ func TestRequestStateIsBound(t *testing.T) {
 		if s.sent("tools/call") != nil {
 			t.Error("something ran")
 		}
-		time.Sleep(25 * time.Hour)
+		sleep(25 * time.Hour)
 		refused("too old", r.say(bot, "tools/call", with(good)))
 		if s.sent("tools/call") != nil {
 			t.Error("something ran")
@@ -309,13 +309,13 @@ func TestDisconnectWhileHeldNeverRuns(t *testing.T) {
 		defer r.close()
 		c := modernAgent("bot", `{}`)
 		x, cancel := r.start(c, "tools/call", write)
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		q := r.pending()
 		cancel(mcp.ErrDisconnected)
 		<-x.done
 		synctest.Wait()
 		r.decide(q, true)
-		time.Sleep(time.Minute)
+		sleep(time.Minute)
 		if s.sent("tools/call") != nil {
 			t.Fatal("it ran without its agent")
 		}
@@ -334,11 +334,11 @@ func TestDisconnectAndApprovalTogether(t *testing.T) {
 		r := newRig(t, one(s))
 		defer r.close()
 		x, cancel := r.start(modernAgent("bot", `{}`), "tools/call", write)
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		cancel(mcp.ErrDisconnected)
 		r.decide(r.pending(), true)
 		<-x.done
-		time.Sleep(time.Minute)
+		sleep(time.Minute)
 		if s.sent("tools/call") != nil {
 			t.Error("it ran after the agent had gone")
 		}
@@ -351,7 +351,7 @@ func TestLegacyCancelWhileHeldKeepsTheRequest(t *testing.T) {
 		r := newRig(t, one(s))
 		defer r.close()
 		x, cancel := r.start(agent("bot"), "tools/call", write)
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		q := r.pending()
 		cancel(mcp.ErrCancelled)
 		<-x.done
@@ -363,7 +363,7 @@ func TestLegacyCancelWhileHeldKeepsTheRequest(t *testing.T) {
 		again := agent("bot")
 		again.Session = "s-2"
 		y, _ := r.start(again, "tools/call", write)
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		r.decide(r.pending(), true)
 		<-y.done
 		y.contains(t, "done")
@@ -388,16 +388,16 @@ func TestDisconnectAfterTheClaim(t *testing.T) {
 		defer r.close()
 		c := modernAgent("bot", `{}`)
 		x, cancel := r.start(c, "tools/call", write)
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		q := r.pending()
 		r.decide(q, true)
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		cancel(mcp.ErrDisconnected)
 		<-x.done
 		x.contains(t, "too late")
 		// While it runs, the agent's return waits for it.
 		y, _ := r.start(c, "tools/call", write)
-		time.Sleep(30 * time.Second)
+		sleep(30 * time.Second)
 		select {
 		case <-y.done:
 			t.Errorf("the return did not wait: %s", y.result)
@@ -427,10 +427,10 @@ func TestCancelAfterTheClaim(t *testing.T) {
 		r := newRig(t, one(s))
 		defer r.close()
 		x, cancel := r.start(agent("bot"), "tools/call", write)
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		q := r.pending()
 		r.decide(q, true)
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		cancel(mcp.ErrCancelled)
 		<-x.done
 		if err := <-told; err != mcp.ErrCancelled {
@@ -456,7 +456,7 @@ func TestLostAnswerIsReplayed(t *testing.T) {
 		defer r.close()
 		x := newTalk(agent("bot"), "tools/call", write)
 		r.serve(x)
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		x.mu.Lock()
 		x.dead = true
 		x.mu.Unlock()
@@ -488,7 +488,7 @@ func TestManyRetriesOneRun(t *testing.T) {
 			x, _ := r.start(agent("bot"), "tools/call", write)
 			all = append(all, x)
 		}
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		r.decide(r.pending(), true)
 		for _, x := range all {
 			<-x.done
@@ -511,7 +511,7 @@ func TestExpiryAndPause(t *testing.T) {
 		defer stop()
 		r.say(agent("bot"), "tools/call", write).contains(t, "TOOL_APPROVAL_EXPIRED", "Nobody said no", `"isError":true`)
 		x, _ := r.start(agent("bot"), "tools/call", `{"name":"write","arguments":{"n":2}}`)
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		if err := r.desk.Pause(context.Background(), raj, "fire"); err != nil {
 			t.Fatal(err)
 		}
@@ -533,7 +533,7 @@ func TestNoTokenReachesTheAgent(t *testing.T) {
 		c := agent("bot")
 		c.Capabilities = []byte(`{"elicitation":{"url":{}}}`)
 		x, _ := r.start(c, "tools/call", writeWith(`"_meta":{"progressToken":1}`))
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		r.decide(r.pending(), true)
 		<-x.done
 		synctest.Wait()

@@ -195,7 +195,7 @@ func TestListChanged(t *testing.T) {
 		if err != nil || got.State != approval.Cancelled || got.Cause != approval.ByDefinition {
 			t.Errorf("%v: the open request is %s (%s)", err, got.State, got.Cause)
 		}
-		time.Sleep(10 * time.Second)
+		sleep(10 * time.Second)
 		if n := len(push.told(toolsChanged)); n < 1 || n > 2 {
 			t.Errorf("the agent was told %d times", n)
 		}

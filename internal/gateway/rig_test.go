@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -170,8 +171,7 @@ type server struct {
 	tools  string // elements of the list
 	calls  []sent
 	told   []sent
-	done   chan struct{}
-	closed bool
+	conns  []*dialled
 
 	listening mcp.Answers // of the open subscription
 	filter    string
@@ -185,7 +185,7 @@ const twoTools = `{"name":"write","description":"writes","inputSchema":{"type":"
 func legacyServer() *server {
 	about := `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{},"tasks":{"list":{}}},"serverInfo":{"name":"fs","version":"9"},"instructions":"Be gentle.","x-odd":1.10}`
 	return &server{
-		tools: twoTools, done: make(chan struct{}),
+		tools: twoTools,
 		about: mcp.About{
 			Version: mcp.V20251125, Capabilities: get([]byte(about), "capabilities"), Info: get([]byte(about), "serverInfo"),
 			Instructions: "Be gentle.", Raw: []byte(about),
@@ -200,20 +200,57 @@ func modernServer() *server {
 	return s
 }
 
-// fresh is another connection to the same server.
+// dial opens a connection to the server. Killing the server ends them all.
 func (s *server) dial(_ context.Context, t mcp.Target) (mcp.Upstream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.target = t
-	if s.closed {
-		s.closed, s.done = false, make(chan struct{})
-	}
-	return s, nil
+	c := &dialled{s: s, done: make(chan struct{})}
+	s.conns = append(s.conns, c)
+	return c, nil
 }
 
-func (s *server) About() mcp.About { return s.about }
+func (s *server) kill() {
+	s.mu.Lock()
+	conns := s.conns
+	s.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+	}
+}
 
-func (s *server) Call(ctx context.Context, method string, params []byte, to mcp.Answers) (mcp.Message, error) {
+// open counts the connections that live.
+func (s *server) open() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		select {
+		case <-c.done:
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// dialled is one connection to a server.
+type dialled struct {
+	s    *server
+	once sync.Once
+	done chan struct{}
+}
+
+func (c *dialled) About() mcp.About      { return c.s.about }
+func (c *dialled) Done() <-chan struct{} { return c.done }
+func (c *dialled) Err() error            { return nil }
+
+func (c *dialled) Close() error {
+	c.once.Do(func() { close(c.done) })
+	return nil
+}
+
+func (c *dialled) Call(ctx context.Context, method string, params []byte, to mcp.Answers) (mcp.Message, error) {
+	s := c.s
 	if ctx.Err() != nil {
 		return mcp.Message{}, &mcp.CallError{Err: context.Cause(ctx)}
 	}
@@ -221,64 +258,43 @@ func (s *server) Call(ctx context.Context, method string, params []byte, to mcp.
 	if method != "tools/list" && method != "subscriptions/listen" {
 		s.calls = append(s.calls, sent{method, string(params)})
 	}
-	tools, done := s.tools, s.done
-	s.mu.Unlock()
-	switch {
-	case method == "tools/list":
-		return result(`{"tools":[` + tools + `]}`), nil
-	case method == "subscriptions/listen":
-		s.mu.Lock()
+	tools := s.tools
+	if method == "subscriptions/listen" {
 		s.listening, s.filter = to, string(get(params, "notifications"))
-		s.mu.Unlock()
-		select {
-		case <-ctx.Done():
-		case <-done:
-		}
-		return mcp.Message{}, &mcp.CallError{Sent: true, Err: context.Cause(ctx)}
-	case s.serve == nil:
-		return result(`{"content":[{"type":"text","text":"done"}],"isError":false,"n":1.10}`), nil
+	}
+	s.mu.Unlock()
+	if method == "tools/list" {
+		return result(`{"tools":[` + tools + `]}`), nil
 	}
 	type answer struct {
 		m   mcp.Message
 		err error
 	}
-	c := make(chan answer, 1)
-	go func() {
-		m, err := s.serve(ctx, s, method, params, to)
-		c <- answer{m, err}
-	}()
+	answered := make(chan answer, 1)
+	switch {
+	case method == "subscriptions/listen":
+	case s.serve == nil:
+		return result(`{"content":[{"type":"text","text":"done"}],"isError":false,"n":1.10}`), nil
+	default:
+		go func() {
+			m, err := s.serve(ctx, s, method, params, to)
+			answered <- answer{m, err}
+		}()
+	}
 	select {
-	case a := <-c:
+	case a := <-answered:
 		return a.m, a.err
 	case <-ctx.Done():
 		return mcp.Message{}, &mcp.CallError{Sent: true, Err: context.Cause(ctx)}
-	case <-done:
+	case <-c.done:
 		return mcp.Message{}, &mcp.CallError{Sent: true, Err: errors.New("the connection broke")}
 	}
 }
 
-func (s *server) Notify(_ context.Context, method string, params []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.told = append(s.told, sent{method, string(params)})
-	return nil
-}
-
-func (s *server) Done() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.done
-}
-
-func (s *server) Err() error { return nil }
-
-func (s *server) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.closed = true
-		close(s.done)
-	}
+func (c *dialled) Notify(_ context.Context, method string, params []byte) error {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.s.told = append(c.s.told, sent{method, string(params)})
 	return nil
 }
 
@@ -291,6 +307,13 @@ func (s *server) sent(method string) (all []string) {
 		}
 	}
 	return all
+}
+
+// subscription is what the gateway listens for, and where news of it go.
+func (s *server) subscription() (mcp.Answers, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listening, s.filter
 }
 
 func result(r string) mcp.Message { return mcp.Message{Result: []byte(r)} }
@@ -434,6 +457,12 @@ func (x *talk) contains(t testing.TB, parts ...string) {
 			t.Errorf("want %q in the answer, got %s", p, all)
 		}
 	}
+}
+
+// sleep lets time pass and everything that it causes happen.
+func sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 type safeBuffer struct {

@@ -21,7 +21,6 @@ type run struct {
 	g      *Gateway
 	link   *link
 	action *action
-	caps   []byte // what the agent declared
 	modern bool
 	ctx    context.Context // of the call to the server
 	stop   context.CancelCauseFunc
@@ -32,7 +31,8 @@ type run struct {
 	err  error
 
 	mu     sync.Mutex
-	ear    *ear // who hears what the server says, nil while nobody does
+	caps   []byte // what the agent declared
+	ear    *ear   // who hears what the server says, nil while nobody does
 	needs  []*need
 	asked  chan struct{} // holds a token when needs grew
 	last   int           // of the keys given out
@@ -207,16 +207,15 @@ func (u *run) Notification(m mcp.Message) {
 // Ask implements [mcp.Answers]: the agent is asked on the stream of its call, or,
 // in the modern era, by ending its request with what is needed.
 func (u *run) Ask(ctx context.Context, m mcp.Message) ([]byte, *mcp.Error) {
-	if !declares(u.caps, m) {
-		return nil, cannotBeAsked(m.Method)
-	}
-	if u.modern {
-		return u.askLater(ctx, m)
-	}
 	u.mu.Lock()
-	h := u.ear
+	h, able := u.ear, declares(u.caps, m)
 	u.mu.Unlock()
-	if h == nil {
+	switch {
+	case !able:
+		return nil, cannotBeAsked(m.Method)
+	case u.modern:
+		return u.askLater(ctx, m)
+	case h == nil:
 		return nil, cannotBeAsked(m.Method)
 	}
 	defer u.link.p.expect(m.Params, u.link)()
