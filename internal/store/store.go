@@ -157,7 +157,8 @@ type Edit func(old []byte, now time.Time) (value []byte, e ledger.Event, err err
 
 // Records keeps small documents by kind and id.
 type Records interface {
-	Update(ctx context.Context, kind, id string, edit Edit) error
+	// Update edits one record and takes the charges in the same commit.
+	Update(ctx context.Context, kind, id string, edit Edit, charges ...Charge) error
 	Load(ctx context.Context, kind, id string) (Record, error)
 	Records(ctx context.Context, kind string) iter.Seq2[Record, error]
 }

@@ -85,8 +85,8 @@ func (s *Store) Forget(ctx context.Context, before time.Time) error {
 	})
 }
 
-// Update edits one record.
-func (s *Store) Update(ctx context.Context, kind, id string, edit store.Edit) error {
+// Update edits one record and takes the charges.
+func (s *Store) Update(ctx context.Context, kind, id string, edit store.Edit, charges ...store.Charge) error {
 	return s.write(ctx, func(now time.Time) error {
 		at := [2]string{kind, id}
 		value, e, err := edit(bytes.Clone(s.records[at].Value), now)
@@ -96,6 +96,7 @@ func (s *Store) Update(ctx context.Context, kind, id string, edit store.Edit) er
 		if err := s.record([]ledger.Event{e}, now); err != nil {
 			return err
 		}
+		s.charge(charges, now)
 		if value == nil {
 			delete(s.records, at)
 			return nil

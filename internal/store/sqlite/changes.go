@@ -228,8 +228,8 @@ func (s *Store) Forget(ctx context.Context, before time.Time) error {
 	return s.w.do(ctx, func(b *batch) error { return b.forget(store.Nanos(before)) })
 }
 
-// Update edits one record.
-func (s *Store) Update(ctx context.Context, kind, id string, edit store.Edit) error {
+// Update edits one record and takes the charges.
+func (s *Store) Update(ctx context.Context, kind, id string, edit store.Edit, charges ...store.Charge) error {
 	return s.w.do(ctx, func(b *batch) error {
 		var row [1]any
 		var old []byte
@@ -257,7 +257,8 @@ func (s *Store) Update(ctx context.Context, kind, id string, edit store.Edit) er
 		if err != nil {
 			return err
 		}
-		return b.record(lines)
+		seq := b.edge.Size()
+		return errors.Join(b.record(lines), b.charge(charges, seq, now))
 	})
 }
 

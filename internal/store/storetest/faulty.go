@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -170,7 +171,7 @@ func (f *Faulty) Change(ctx context.Context, id approval.ID, move store.Move, ch
 }
 
 // Update is a write when its edit makes an event.
-func (f *Faulty) Update(ctx context.Context, kind, id string, edit store.Edit) error {
+func (f *Faulty) Update(ctx context.Context, kind, id string, edit store.Edit, charges ...store.Charge) error {
 	if err := f.alive(); err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func (f *Faulty) Update(ctx context.Context, kind, id string, edit store.Edit) e
 			err = p.meet("Update " + string(e.Kind))
 		}
 		return value, e, err
-	})
+	}, charges...)
 	return p.answer(ctx, err)
 }
 
@@ -227,10 +228,74 @@ func (f *Faulty) Forget(ctx context.Context, before time.Time) error {
 	return p.answer(ctx, err)
 }
 
-// Get fails once the store died.
+// Get fails once the store died. So do the other readings.
 func (f *Faulty) Get(ctx context.Context, id approval.ID) (*approval.Request, error) {
 	if err := f.alive(); err != nil {
 		return nil, err
 	}
 	return f.Store.Get(ctx, id)
+}
+
+// ByKey fails once the store died.
+func (f *Faulty) ByKey(ctx context.Context, agent, key string) (*approval.Request, error) {
+	if err := f.alive(); err != nil {
+		return nil, err
+	}
+	return f.Store.ByKey(ctx, agent, key)
+}
+
+// ByCode fails once the store died.
+func (f *Faulty) ByCode(ctx context.Context, code string) (*approval.Request, error) {
+	if err := f.alive(); err != nil {
+		return nil, err
+	}
+	return f.Store.ByCode(ctx, code)
+}
+
+// List fails once the store died.
+func (f *Faulty) List(ctx context.Context, filter store.Filter) iter.Seq2[*approval.Request, error] {
+	if err := f.alive(); err != nil {
+		return func(yield func(*approval.Request, error) bool) { yield(nil, err) }
+	}
+	return f.Store.List(ctx, filter)
+}
+
+// Counts fails once the store died.
+func (f *Faulty) Counts(ctx context.Context) (store.Counts, error) {
+	if err := f.alive(); err != nil {
+		return store.Counts{}, err
+	}
+	return f.Store.Counts(ctx)
+}
+
+// Due fails once the store died.
+func (f *Faulty) Due(ctx context.Context, now time.Time, limit int) ([]approval.ID, error) {
+	if err := f.alive(); err != nil {
+		return nil, err
+	}
+	return f.Store.Due(ctx, now, limit)
+}
+
+// Totals fails once the store died.
+func (f *Faulty) Totals(ctx context.Context, keys map[string]time.Time) (map[string]int64, error) {
+	if err := f.alive(); err != nil {
+		return nil, err
+	}
+	return f.Store.Totals(ctx, keys)
+}
+
+// Load fails once the store died.
+func (f *Faulty) Load(ctx context.Context, kind, id string) (store.Record, error) {
+	if err := f.alive(); err != nil {
+		return store.Record{}, err
+	}
+	return f.Store.Load(ctx, kind, id)
+}
+
+// Records fails once the store died.
+func (f *Faulty) Records(ctx context.Context, kind string) iter.Seq2[store.Record, error] {
+	if err := f.alive(); err != nil {
+		return func(yield func(store.Record, error) bool) { yield(store.Record{}, err) }
+	}
+	return f.Store.Records(ctx, kind)
 }
