@@ -67,10 +67,7 @@ func (b *batch) record(lines [][]byte) error {
 	for _, line := range lines {
 		seq := b.edge.Size()
 		b.hashes = b.edge.AppendTo(b.hashes[:0], line)
-		b.flat = b.flat[:0]
-		for i := range b.hashes {
-			b.flat = append(b.flat, b.hashes[i][:]...)
-		}
+		b.flat = flat(b.flat[:0], b.hashes)
 		if err := b.must(`INSERT INTO entries (seq, line, hashes) VALUES (?, ?, ?)`, seq, line, b.flat); err != nil {
 			return err
 		}

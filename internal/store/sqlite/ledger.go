@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -12,8 +13,8 @@ import (
 	"github.com/ayegate/ayegate/internal/store"
 )
 
-// entries is how many lines one query reads.
-const entries = 256
+// chunk is how many entries one query reads.
+const chunk = 256
 
 // Entries yields the lines from number first on, up to what is there when the
 // last of them is read.
@@ -42,34 +43,54 @@ func (r *Reader) forward(ctx context.Context, next int64, yield func([]byte, err
 			}
 		}
 		next += int64(len(lines))
-		if len(lines) < entries {
+		if len(lines) < chunk {
 			return next, nil
 		}
 	}
 }
 
 func (r *Reader) lines(ctx context.Context, first int64) ([][]byte, error) {
-	rows, err := r.db.QueryContext(ctx, `SELECT seq, line FROM entries WHERE seq >= ? ORDER BY seq LIMIT ?`, first, entries)
+	page, err := r.entries(ctx, first, chunk)
+	out := make([][]byte, len(page))
+	for i, e := range page {
+		out[i] = e.line
+	}
+	return out, err
+}
+
+type entry struct{ line, hashes []byte }
+
+// entries reads at most limit entries from number first on.
+func (r *Reader) entries(ctx context.Context, first, limit int64) ([]entry, error) {
+	rows, err := r.db.QueryContext(ctx, `SELECT seq, line, hashes FROM entries WHERE seq >= ? ORDER BY seq LIMIT ?`, first, limit)
 	if err != nil {
 		return nil, unread(err)
 	}
 	defer rows.Close()
-	var out [][]byte
+	var out []entry
 	for rows.Next() {
 		var seq int64
-		var line []byte
-		if err := rows.Scan(&seq, &line); err != nil {
+		var e entry
+		if err := rows.Scan(&seq, &e.line, &e.hashes); err != nil {
 			return nil, unread(err)
 		}
 		if seq != first+int64(len(out)) {
 			return nil, fmt.Errorf("%w: entry %d is missing", ledger.ErrTree, first+int64(len(out)))
 		}
-		out = append(out, line)
+		out = append(out, e)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, unread(err)
 	}
 	return out, nil
+}
+
+// flat appends hashes as they are stored.
+func flat(dst []byte, hashes []ledger.Hash) []byte {
+	for i := range hashes {
+		dst = append(dst, hashes[i][:]...)
+	}
+	return dst
 }
 
 // Follow is Entries that waits for more until ctx ends or the store is closed.
@@ -176,6 +197,71 @@ func (r *Reader) rehash(ctx context.Context, first, size int64) error {
 	}
 	if seq != size {
 		return fmt.Errorf("%w: %d entries, %d in the head", ledger.ErrTree, seq, size)
+	}
+	return nil
+}
+
+// Check reads everything and reports what does not fit: pages and indexes of the
+// database, every entry and its hashes, every request, the counts. It takes
+// seconds per million entries; Open checks only what every commit rests on.
+func (r *Reader) Check(ctx context.Context) error {
+	var verdict string
+	if err := r.db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&verdict); err != nil {
+		return unread(err)
+	}
+	if verdict != "ok" {
+		return fmt.Errorf("sqlite: %s", verdict)
+	}
+	head, err := r.Head(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.rebuild(ctx, head); err != nil {
+		return err
+	}
+	return r.recount(ctx)
+}
+
+// rebuild grows the tree anew from the entries and compares every hash.
+func (r *Reader) rebuild(ctx context.Context, head ledger.Head) error {
+	var tree ledger.Frontier
+	var hashes []ledger.Hash
+	for tree.Size() < head.Size {
+		page, err := r.entries(ctx, tree.Size(), min(chunk, head.Size-tree.Size()))
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			hashes = tree.AppendTo(hashes[:0], e.line)
+			if !bytes.Equal(flat(nil, hashes), e.hashes) {
+				return fmt.Errorf("%w: entry %d is not the one that was hashed", ledger.ErrTree, tree.Size()-1)
+			}
+		}
+		if len(page) == 0 {
+			break
+		}
+	}
+	if tree.Head() != head {
+		return fmt.Errorf("%w: %d entries do not make the head of %d", ledger.ErrTree, tree.Size(), head.Size)
+	}
+	return nil
+}
+
+// recount reads every request and compares the counts.
+func (r *Reader) recount(ctx context.Context) error {
+	var counted store.Counts
+	for req, err := range r.List(ctx, store.Filter{}) {
+		if err != nil {
+			return err
+		}
+		counted.Add(req, 1)
+	}
+	kept, err := r.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	if fmt.Sprint(counted) != fmt.Sprint(kept) {
+		return fmt.Errorf("the counts are %+v, the requests make %+v", kept, counted)
 	}
 	return nil
 }

@@ -1,8 +1,12 @@
 package sqlite_test
 
 import (
+	"context"
+	"flag"
+	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/ayegate/ayegate/internal/store"
 	"github.com/ayegate/ayegate/internal/store/sqlite"
@@ -15,6 +19,24 @@ func open(t testing.TB, env storetest.Env) store.Store {
 		t.Fatal(err)
 	}
 	return s
+}
+
+var kills = flag.Int("kills", 300, "how many processes TestCrash kills")
+
+func TestMain(m *testing.M) {
+	storetest.CrashMain(openIn)
+	os.Exit(m.Run())
+}
+
+func openIn(ctx context.Context, dir string) (store.Store, error) {
+	return sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(dir, "ayegate.db"), Now: time.Now})
+}
+
+func TestCrash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills processes for some seconds")
+	}
+	storetest.Crash(t, openIn, *kills)
 }
 
 func TestContract(t *testing.T) { storetest.Run(t, open, storetest.Options{Restart: true}) }

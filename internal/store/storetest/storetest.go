@@ -179,12 +179,20 @@ func Consistent(t testing.TB, s store.Store) {
 			t.Fatalf("the tree: %v", err)
 		}
 	}
+	told := storiesOf(t, s)
 	var counted store.Counts
 	for r, err := range s.List(ctx, store.Filter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		counted.Add(r, 1)
+		if want, got := told[string(r.ID)], storyOf(r); want != got {
+			t.Fatalf("request %s is %+v, and the ledger tells of %+v", r.ID, got, want)
+		}
+		delete(told, string(r.ID))
+	}
+	if len(told) > 0 {
+		t.Fatalf("the ledger tells of %d requests that are not there", len(told))
 	}
 	counts, err := s.Counts(ctx)
 	if err != nil {
@@ -193,6 +201,62 @@ func Consistent(t testing.TB, s store.Store) {
 	if d := cmp.Diff(counted, counts, cmpopts.EquateEmpty()); d != "" {
 		t.Fatalf("counts differ from the requests (-counted +kept):\n%s", d)
 	}
+}
+
+// story is what the ledger and a request must agree on: that a change and its
+// entry are there together or not at all.
+type story struct {
+	claimed, redeemed, ended, pickedUp bool
+	decisions, asks                    int
+}
+
+func storyOf(r *approval.Request) story {
+	return story{
+		claimed: r.Claimed.ID != "", redeemed: !r.Claimed.Redeemed.IsZero(), ended: r.State.Final(),
+		pickedUp: !r.Execution.PickedUp.IsZero(), decisions: len(r.Decisions), asks: r.Asks,
+	}
+}
+
+// storiesOf reads the ledger by request.
+func storiesOf(t testing.TB, s store.Store) map[string]story {
+	t.Helper()
+	out := map[string]story{}
+	for line, err := range s.Entries(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := ledger.ParseEntry(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(e.Kind), "request.") && e.Kind != ledger.ResultPickedUp {
+			continue
+		}
+		told := out[e.Subject]
+		switch e.Kind {
+		case ledger.RequestAsked:
+			told.asks = 1
+			effect, _ := e.Text(ledger.FieldEffect)
+			told.ended = effect == ledger.EffectDeny
+		case ledger.RequestAttached:
+			told.asks++
+		case ledger.RequestDecided:
+			told.decisions++
+			word, _ := e.Text(ledger.FieldDecision)
+			told.ended = told.ended || word == ledger.Deny
+		case ledger.RequestClaimed:
+			executor, _ := e.Text(ledger.FieldExecutor)
+			told.claimed, told.redeemed = true, executor == ledger.ExecutorGateway
+		case ledger.RequestRedeemed:
+			told.redeemed = true
+		case ledger.RequestDenied, ledger.RequestCancelled, ledger.RequestExpired, ledger.RequestFinished, ledger.RequestResolved:
+			told.asks, told.ended = max(1, told.asks), true
+		case ledger.ResultPickedUp:
+			told.pickedUp = true
+		}
+		out[e.Subject] = told
+	}
+	return out
 }
 
 // Opening is the start of request number n: a call that the verdict holds.
