@@ -105,6 +105,9 @@ func (s *echoServer) call(ctx context.Context, x Exchange, name string) {
 			s.causes <- context.Cause(ctx)
 			_ = x.Fail(&Error{Code: CodeInternal, Message: "cancelled; nothing ran"})
 		}
+	case "wait":
+		s.entered <- x
+		_ = x.Reply(textResult(<-s.gate))
 	case "flood":
 		s.entered <- x
 		for i := 0; ; i++ {
@@ -183,7 +186,7 @@ func newTestEndpointOn(t *testing.T, change func(*EndpointConfig), settings *htt
 	}
 	e := NewEndpoint(t.Context(), c)
 	h := httptest.NewUnstartedServer(e)
-	h.Config.ReadTimeout, h.Config.WriteTimeout = settings.ReadTimeout, settings.WriteTimeout
+	h.Config.ReadTimeout, h.Config.WriteTimeout, h.Config.IdleTimeout = settings.ReadTimeout, settings.WriteTimeout, time.Minute
 	h.Start()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

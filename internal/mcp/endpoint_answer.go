@@ -114,6 +114,7 @@ func (q *request) write(b []byte) bool {
 
 func (q *request) flush() bool {
 	q.beforeWrite()
+	defer q.liftWrite()
 	return q.rc.Flush() == nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 )
 
 // checkHost refuses requests that a page in a browser could have been tricked
@@ -136,7 +135,8 @@ func refusedQuality(params string) bool {
 var errBodyTooLarge = errors.New("the body is larger than the limit")
 
 // limitBody sets the deadline of a body, before anything is decided: net/http
-// reads the rest of a body also when its request has been refused (OPS-03).
+// reads the rest of a body also when its request has been refused (OPS-03). When
+// the body has been read, net/http lifts the deadline itself.
 func (q *request) limitBody() {
 	if q.r.ContentLength != 0 {
 		_ = q.rc.SetReadDeadline(q.e.c.Now().Add(q.e.c.Limits.BodyTime))
@@ -153,8 +153,6 @@ func (q *request) readBody() ([]byte, error) {
 		q.w.Header().Set("Connection", "close")
 		return nil, err
 	}
-	// What reads the connection from here on only waits for the agent to hang up.
-	_ = q.rc.SetReadDeadline(time.Time{})
 	return body, nil
 }
 

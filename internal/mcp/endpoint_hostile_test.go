@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -295,6 +296,39 @@ func TestServerDeadlines(t *testing.T) {
 	}
 	if events := e.events(standing, 2); len(events) != 2 {
 		t.Errorf("standing stream: %+v", events)
+	}
+}
+
+// A connection that has served a call serves whoever shares the server, however
+// late: no deadline of ours stays behind.
+func TestNoDeadlineStaysBehind(t *testing.T) {
+	e := newTestEndpoint(t, func(c *EndpointConfig) { c.Limits.WriteTime = 20 * time.Millisecond })
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", e.Endpoint)
+	mux.HandleFunc("/other", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "fine") })
+	s := httptest.NewServer(mux)
+	defer s.Close()
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	r := bufio.NewReader(c)
+	body := fmt.Sprintf(initializeBody, "2025-11-25")
+	for _, request := range []string{
+		fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body),
+		"GET /other HTTP/1.1\r\nHost: localhost\r\n\r\n",
+	} {
+		if _, err := io.WriteString(c, request); err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(r, nil)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%v, %v", res, err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+		<-time.After(40 * time.Millisecond)
 	}
 }
 

@@ -14,15 +14,16 @@ import (
 // Over HTTP/2 many requests share a connection: hanging up on one cancels that
 // one, and the deadlines of one are not those of another.
 func TestHTTP2(t *testing.T) {
+	t.Parallel()
 	s := newEchoServer()
 	e := NewEndpoint(t.Context(), EndpointConfig{
-		Server: s, Now: time.Now, Rand: rand.Reader, KeepAlive: 5 * time.Millisecond,
+		Server: s, Now: time.Now, Rand: rand.Reader,
 		Authenticate: func(*http.Request) (string, error) { return "agent-1", nil },
-		Limits:       EndpointLimits{BodyTime: 20 * time.Millisecond, WriteTime: 100 * time.Millisecond},
+		Limits:       EndpointLimits{BodyTime: 300 * time.Millisecond, WriteTime: 300 * time.Millisecond},
 	})
 	h := httptest.NewUnstartedServer(e)
 	h.EnableHTTP2 = true
-	h.Config.WriteTimeout = 30 * time.Millisecond
+	h.Config.WriteTimeout = 300 * time.Millisecond
 	h.StartTLS()
 	defer h.Close()
 	post := func(body string, header ...string) *http.Response {
@@ -56,9 +57,21 @@ func TestHTTP2(t *testing.T) {
 	if cause := <-s.causes; !errors.Is(cause, ErrDisconnected) {
 		t.Errorf("cause %v", cause)
 	}
-	<-time.After(60 * time.Millisecond)
+	<-time.After(400 * time.Millisecond)
 	s.gate <- "still here"
+	silent := make(chan string, 1)
 	te := &testEndpoint{t: t}
+	go func() {
+		res := post(call(2, "wait", `{}`), HeaderSession, session)
+		silent <- te.read(res)
+		_ = res.Body.Close()
+	}()
+	<-s.entered
+	<-time.After(400 * time.Millisecond)
+	s.gate <- "silent"
+	if got := <-silent; !strings.Contains(got, `"text":"silent"`) {
+		t.Errorf("after silence: %s", got)
+	}
 	if events := te.events(held, 10); len(events) != 2 || !strings.Contains(string(events[1].Data), "still here") {
 		t.Errorf("events %+v", events)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 )
 
 // codeNoSession is what clients of the legacy era look for, beside status 404,
@@ -249,8 +248,8 @@ func (q *request) get() {
 		return
 	}
 	defer q.letGo(use{streams: 1})
-	defer q.ownDeadlines()()
-	_ = q.rc.SetReadDeadline(time.Time{}) // what reads the connection only waits for the agent to hang up
+	q.liftWrite()
+	defer q.beforeWrite()
 	st, last := s.standing, s.standing.lastTaken()
 	if id := q.r.Header.Get(HeaderLastEvent); id != "" {
 		var err error

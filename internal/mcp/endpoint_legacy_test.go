@@ -366,6 +366,7 @@ func TestBatch(t *testing.T) {
 	}
 	batch := "[" + ok + "]"
 	e.refused(e.do(http.MethodPost, batch, e.session(V20251125)...), http.StatusBadRequest, CodeInvalidRequest)
+	e.refused(e.do(http.MethodPost, batch, e.session(V20251125)[:2]...), http.StatusBadRequest, CodeInvalidRequest)
 	e.refused(e.do(http.MethodPost, batch, e.session(V20250618)...), http.StatusBadRequest, CodeInvalidRequest)
 	e.refused(e.do(http.MethodPost, batch, HeaderSession, old[1], HeaderVersion, "2025-06-18"), http.StatusBadRequest, CodeInvalidRequest)
 	e.refused(e.do(http.MethodPost, batch), http.StatusBadRequest, CodeInvalidRequest)

@@ -32,7 +32,8 @@ func (q *request) post() {
 		return
 	}
 	defer q.letGo(use{streams: 1})
-	defer q.ownDeadlines()()
+	q.liftWrite()
+	defer q.beforeWrite()
 	body, err := q.readBody()
 	if err != nil {
 		q.refuseBody(err)
@@ -100,20 +101,16 @@ func (q *request) hold(v use) bool {
 
 func (q *request) letGo(v use) { q.e.quota.give(q.client.Principal, v) }
 
-// ownDeadlines lifts the server's write deadline, which counts from the arrival
-// of a request and would cut a call that is held. Every write sets its own. What
-// it returns must run at the end: a server without a write deadline of its own
-// would keep ours on a connection that goes on to serve others.
-func (q *request) ownDeadlines() (end func()) {
-	server, _ := q.r.Context().Value(http.ServerContextKey).(*http.Server)
-	if server != nil && server.WriteTimeout > 0 {
-		_ = q.rc.SetWriteDeadline(time.Time{})
-		return func() {}
-	}
-	return func() { _ = q.rc.SetWriteDeadline(time.Time{}) }
+// liftWrite takes the write deadline away. That of the server counts from the
+// arrival of a request and would cut a call that is held; over HTTP/2 one that
+// passes ends the stream even if nothing waits to be written.
+func (q *request) liftWrite() {
+	_ = q.rc.SetWriteDeadline(time.Time{})
 }
 
-// beforeWrite gives the agent so long to take what is written next.
+// beforeWrite gives the agent so long to take what is written next. What net/http
+// writes after the handler has its time too: it takes the deadline from a
+// connection before the next request.
 func (q *request) beforeWrite() {
 	_ = q.rc.SetWriteDeadline(q.e.c.Now().Add(q.e.c.Limits.WriteTime))
 }
