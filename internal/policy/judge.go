@@ -224,10 +224,10 @@ func (j *judgement) limit() {
 		if !o.hit {
 			continue
 		}
-		j.pause = j.pause || l.then == thenPause
-		switch {
-		case j.effect == Deny:
-		case l.then == thenAsk:
+		switch l.then {
+		case thenPause: // what the session may still do is the desk's to say
+			j.pause = true
+		case thenAsk:
 			j.stricter(l.id, l.why, l.demand)
 		default:
 			j.deny(l.id, l.why, j.demand.tier)

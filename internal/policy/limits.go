@@ -243,7 +243,7 @@ func (p *Policy) Charges(c call.Call, f Facts) []Charge {
 		l := &p.limits[at]
 		if o := e.weigh(l); o.charge > 0 {
 			kind := [...]ChargeKind{counting: Count, summing: Sum, refusals: Denials}[l.kind]
-			out = append(out, Charge{Key: e.key(l), Amount: o.charge, Window: l.per, Kind: kind})
+			out = append(out, Charge{Key: e.key(l), Amount: o.charge, Window: l.per, Kind: kind, Limit: l.id, Pauses: l.then == thenPause})
 		}
 	}
 	return out

@@ -182,7 +182,8 @@ func (s *spec) judge(server, tool string, args map[string]any, f Facts) outcomeO
 			continue
 		}
 		switch l.then {
-		case "deny", "pause_session":
+		case "pause_session":
+		case "deny":
 			return outcomeOf{Rule: l.id, Tier: now.tier(), Pause: s.pauses(name, holds, f)}
 		case "ask":
 			now.stricter(l.id, specDemand{of: s.of, scopes: []string{"once"}, ttl: 5 * time.Minute})
@@ -190,7 +191,9 @@ func (s *spec) judge(server, tool string, args map[string]any, f Facts) outcomeO
 			now.stricter(l.id, specDemand{of: l.then, scopes: []string{"once"}, ttl: 5 * time.Minute})
 		}
 	}
-	return now.outcome()
+	out := now.outcome()
+	out.Pause = s.pauses(name, holds, f)
+	return out
 }
 
 func (l specLimit) reached(name string, holds func(specWhen) *bool, f Facts) bool {

@@ -98,7 +98,7 @@ type Verdict struct {
 	Salient  string        // Ask: what is typed when Confirm has Typed, e.g. "refund 900"
 	Scopes   []string      // Ask: scopes the rule offers: "once", "session", "15m", "workspace"
 	TTL      time.Duration // Ask: from asking to the deadline of the claim
-	Pause    bool          // a limit wants the session paused
+	Pause    bool          // a limit wants the session paused; the effect is what it would be without
 	Output   OutputLimit   // what to do with a large result of the call; zero: nothing
 	Revision string        // the policy's hash, "sha256:…"
 	Trace    []Step        // every phase's reasons, in order of evaluation
@@ -148,6 +148,8 @@ type Charge struct {
 	Amount int64         // count: 1; sum: the amount in millionths; denials: 1 per denial
 	Window time.Duration // over which the store adds up; 0 with Kind Denials: in a row
 	Kind   ChargeKind
+	Limit  string // id of the limit
+	Pauses bool   // the limit pauses the session when it is reached
 }
 
 // ChargeKind says when a charge is taken.
