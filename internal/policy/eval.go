@@ -43,11 +43,11 @@ func (e *evaluation) value(x *expr) (ref.Val, reason) {
 	if e.vars == nil {
 		e.vars = newActivation(e)
 	}
-	switch {
-	case e.vars.args == nil:
-		return nil, "the arguments cannot be read"
-	case x.whole && e.vars.inexact:
-		return nil, inexactNumber
+	e.vars.whole = x.whole
+	if x.whole {
+		if why := e.vars.args.decode(); why != "" {
+			return nil, why
+		}
 	}
 	v, _, err := x.prog.Eval(e.vars)
 	if err != nil {
@@ -74,75 +74,28 @@ func (e *evaluation) holds(x *expr) (bool, reason) {
 
 // activation is what an expression can see.
 type activation struct {
-	args                            map[string]any
-	inexact                         bool // some argument holds a number that no CEL number stands for
+	args                            arguments
+	whole                           bool // the expression reads args as a whole
 	call                            call.Call
 	agent, session, workspace, root string
 	now                             time.Time
 }
 
 func newActivation(e *evaluation) *activation {
-	v := &activation{call: e.call, agent: e.facts.Agent, session: e.facts.Session, workspace: e.facts.Workspace, root: e.facts.WorkspaceRoot, now: e.facts.Now}
-	tree, err := strictjson.Tree(e.args(), strictjson.Limits{Bytes: len(e.args())})
-	args, ok := tree.(map[string]any)
-	if err != nil || !ok {
-		return v
+	return &activation{
+		args: arguments{raw: e.args()}, call: e.call, agent: e.facts.Agent, session: e.facts.Session, workspace: e.facts.Workspace,
+		root: e.facts.WorkspaceRoot, now: e.facts.Now,
 	}
-	v.args = args
-	for name, value := range args {
-		if !comparable(value) {
-			args[name] = types.WrapErr(ownError(inexactNumber))
-			v.inexact = true
-		}
-	}
-	return v
-}
-
-// comparable reports whether every number in v has an exact counterpart in CEL.
-// An argument with another one is an error as a whole, because lists and maps
-// take elements that cannot be compared for equal.
-func comparable(v any) bool {
-	switch v := v.(type) {
-	case strictjson.Number:
-		return !types.IsError(number(v))
-	case []any:
-		for _, item := range v {
-			if !comparable(item) {
-				return false
-			}
-		}
-	case map[string]any:
-		for _, item := range v {
-			if !comparable(item) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-const inexactNumber reason = "an argument it reads holds a number that cannot be compared exactly"
-
-// number is the CEL value of a JSON number: an int when it is one, a double when
-// a double says exactly it, else an error. A rounded number would compare equal
-// to its neighbour.
-func number(n strictjson.Number) ref.Val {
-	if i, ok := n.Int64(); ok {
-		return types.Int(i)
-	}
-	if d, ok := parseDecimal(string(n)); ok && !d.integral() {
-		if f, ok := double(string(n)); ok {
-			return types.Double(f)
-		}
-	}
-	return types.WrapErr(ownError(inexactNumber))
 }
 
 // ResolveName implements the engine's activation.
 func (v *activation) ResolveName(name string) (any, bool) {
 	switch name {
 	case "args":
-		return v.args, true
+		if v.whole {
+			return v.args.all, true
+		}
+		return &v.args, true
 	case "tool":
 		return v.call.Tool(), true
 	case "server":
@@ -170,6 +123,8 @@ type adapter struct{}
 // NativeToValue implements the engine's adapter.
 func (a adapter) NativeToValue(v any) ref.Val {
 	switch v := v.(type) {
+	case *arguments:
+		return types.NewStringInterfaceMap(a, nil) // only asked for a name that is not there
 	case strictjson.Number:
 		return number(v)
 	case map[string]any:

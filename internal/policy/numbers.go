@@ -92,8 +92,8 @@ func millionths(s string) (int64, bool) {
 // double stands for nothing else: its shortest digits are the number's own.
 func double(s string) (float64, bool) {
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return 0, false
+	if err != nil || short15(s) {
+		return f, err == nil
 	}
 	want, ok := parseDecimal(s)
 	got, _ := parseDecimal(strconv.FormatFloat(f, 'e', -1, 64))

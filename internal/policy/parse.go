@@ -229,7 +229,11 @@ func (b *builder) scopes(n node) {
 			for i := range except {
 				except[i] = except[i].beneath()
 			}
-			b.p.scopes[m.Name] = &scope{paths: b.paths(f["paths"]), pathsExcept: except}
+			s := &scope{paths: b.paths(f["paths"]), pathsExcept: except, folded: true}
+			for _, p := range slices.Concat(s.paths, s.pathsExcept) {
+				s.folded = s.folded && slices.Equal(p.segments, p.folded)
+			}
+			b.p.scopes[m.Name] = s
 		case f["domains"].Present():
 			b.p.scopes[m.Name] = &scope{domains: b.domains(f["domains"]), domainsExcept: b.domains(f["except"])}
 		default:

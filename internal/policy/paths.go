@@ -18,6 +18,7 @@ type reason string
 type scope struct {
 	paths, pathsExcept     []pathPattern
 	domains, domainsExcept []domainPattern
+	folded                 bool // the paths have no upper case
 }
 
 // pathPattern names paths: segments in which "*" stands for any run of
@@ -96,8 +97,10 @@ func (s *scope) holds(p, root string) (bool, reason) {
 		return false, why
 	}
 	in := s.names(cleaned, root, false)
-	lower, lowerRoot := fold(cleaned), fold(root)
-	if s.names(lower, lowerRoot, true) != in {
+	if s.folded && isFolded(cleaned) && isFolded(root) {
+		return in, "" // there is only one case
+	}
+	if s.names(fold(cleaned), fold(root), true) != in {
 		return false, "the path differs from the scope only in upper and lower case"
 	}
 	return in, ""
@@ -229,6 +232,17 @@ func matchSegment(pattern, s string) bool {
 		p++
 	}
 	return p == len(pattern)
+}
+
+// isFolded reports whether s is plain ASCII without upper case, which folding
+// does not change.
+func isFolded(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
+			return false
+		}
+	}
+	return true
 }
 
 // fold maps letters that a file system could take for one another onto one:
