@@ -70,8 +70,8 @@ type Events struct {
 	err    error
 }
 
-// NewEvents returns a reader of events of at most max bytes each, comments
-// between them not counted.
+// NewEvents returns a reader of events of at most max bytes each, with their field
+// names and without comments. No line may be longer either.
 func NewEvents(r io.Reader, max int) *Events {
 	return &Events{r: r, max: max}
 }
@@ -166,12 +166,15 @@ func (s *Events) line() ([]byte, error) {
 		rest := s.buf[s.at:]
 		if i := bytes.IndexAny(rest[scanned:], "\r\n"); i >= 0 {
 			i += scanned
+			if i > s.max {
+				return nil, ErrEventTooLarge
+			}
 			s.skipLF = rest[i] == '\r'
 			s.at += i + 1
 			return s.withoutMark(rest[:i]), nil
 		}
 		scanned = len(rest)
-		if scanned > s.max+len("data: ") {
+		if scanned > s.max {
 			return nil, ErrEventTooLarge
 		}
 		if err := s.fill(); err != nil {
