@@ -172,6 +172,7 @@ func TestHost(t *testing.T) {
 		"https:example.com":                           "?",
 		"//example.com":                               "?",
 		"example.com":                                 "?",
+		"1http://example.com":                         "?",
 		"git@github.com:x/y":                          "?",
 		"ht!tp://example.com":                         "?",
 		"":                                            "?",

@@ -161,6 +161,70 @@ func TestInexactNumbers(t *testing.T) {
 	}
 }
 
+// What an expression reads is known from its text: the inspection of blobs, the
+// limits and the check against schemas rely on it.
+func TestReads(t *testing.T) {
+	compiler := newCompiler(nil)
+	for src, want := range map[string]string{
+		`args.a == 1 && args.b.c == 2`:               "reads a b.c",
+		`args["a-b"].c == 1`:                         "reads a-b.c",
+		`has(args.a) && has(args.b.c)`:               "reads b",
+		`args.a[0].b == 1`:                           "reads a",
+		`args.a[args.b] == 1`:                        "reads a b",
+		`args.l.exists(x, x == args.y)`:              "reads l y",
+		`size(args) == 0`:                            "reads whole",
+		`"a" in args`:                                "reads whole",
+		`args[tool] == 1`:                            "reads whole",
+		`args == {"a": args.b}`:                      "reads b whole",
+		`{"args": 1}["args"] == 1 && tool == "args"`: "reads",
+	} {
+		x, errs := compiler.compile(src, condition)
+		if errs != nil {
+			t.Fatal(src, errs)
+		}
+		got := "reads"
+		for _, p := range x.reads {
+			got += " " + strings.TrimPrefix(p.String(), "args.")
+		}
+		if x.whole {
+			got += " whole"
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", src, got, want)
+		}
+	}
+}
+
+// Arguments that cannot be read have no value, and are decoded once.
+func TestArguments(t *testing.T) {
+	for _, raw := range []string{``, `{`, `[1]`, `{"a":1,"a":2}`} {
+		a := arguments{raw: []byte(raw)}
+		if why := a.decode(); why == "" {
+			t.Errorf("%s: decoded", raw)
+		}
+	}
+	if v, ok := decodeArgument([]byte(`[1`)).(error); !ok {
+		t.Error(v)
+	}
+	a := arguments{raw: []byte(`{"a":[1],"b":2}`)}
+	for range 2 {
+		if v, ok := a.FindStringKey("a"); !ok || len(v.([]any)) != 1 || len(a.decoded) != 1 {
+			t.Error(v, ok)
+		}
+		if _, ok := a.FindStringKey("c"); ok {
+			t.Error("found what is not there")
+		}
+		if why := a.decode(); why != "" || len(a.all) != 2 {
+			t.Error(why)
+		}
+	}
+	v := judge(t, people+`
+rules:
+  - {id: a, tool: x.y, when: "size(args) == 5", allow: {tier: R0}}
+  - {id: b, tool: x.y, when: "args.n == 1 && !has(args.m) && 'n' in args", allow: {tier: R0}}`, "x.y", `{"n":1}`)
+	expect(t, v, "allow R0 b")
+}
+
 // POL-11: a pattern matches the whole text.
 func TestMatchesIsAnchored(t *testing.T) {
 	src := people + `rules: [{id: a, tool: x.y, when: 'args.s.matches("prod|ok.*")', allow: {tier: R0}}]`
@@ -457,6 +521,8 @@ limits:
   - {id: daily, tool: "fs.*", count: 5, per: 24h, by: agent, then: deny}
   - {id: spend, sum: args.usd, per: 24h, by: workspace, above: 100.5, then: {ask: oncall, quorum: 2, ttl: 1m}}
   - {id: cost, tool: "api.*", sum: "args.n * 2", per: 1h, by: owner, above: 10, then: ask}
+  - {id: flag, tool: flag.x, sum: args.flag, per: 1h, by: owner, above: 10, then: ask}
+  - {id: ratio, tool: ratio.x, sum: args.a / args.b, per: 1h, by: owner, above: 10, then: ask}
   - {id: again, tool: "fs.*", denials: 3, by: session, then: pause_session, why: stop}
   - {id: cond, tool: "c.*", when: args.prod, count: 0, per: 1m, by: all, then: deny}
   - {id: big, output_bytes: 1MB, then: hold_result}
@@ -506,6 +572,11 @@ limits:
 	expect(t, judge(t, src, "api.x", `{}`), "ask R1 cost")          // named by its tool: concerned
 	expect(t, judge(t, src, "api.x", `{"n":5}`), "allow R1 open")
 	expect(t, judge(t, src, "api.x", `{"n":9223372036854775807}`), "ask R1 cost")
+
+	expect(t, judge(t, src, "flag.x", `{"flag":true}`), "ask R1 flag")
+	expect(t, judge(t, src, "flag.x", `{"flag":1.5}`), "allow R1 open")
+	expect(t, judge(t, src, "ratio.x", `{"a":1.5,"b":0}`), "ask R1 ratio") // infinite, or no value at all
+	expect(t, judge(t, src, "ratio.x", `{"a":1.5,"b":0.5}`), "allow R1 open")
 
 	expect(t, judge(t, src, "c.x", `{"prod":false}`), "allow R1 open")
 	expect(t, judge(t, src, "c.x", `{"prod":true}`), "deny R1 cond")

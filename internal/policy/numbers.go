@@ -43,9 +43,6 @@ func parseDecimal(s string) (decimal, bool) {
 	return d, true
 }
 
-// integral reports whether the number has no fraction.
-func (d decimal) integral() bool { return len(d.digits) <= d.point || d.digits == "" }
-
 // millionths returns the number in millionths, rounded away from zero when it
 // has more than six decimals; exact tells. ok is false beyond an int64.
 func (d decimal) millionths() (v int64, exact, ok bool) {

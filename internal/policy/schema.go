@@ -182,19 +182,8 @@ func (o objects) FindStructType(name string) (*types.Type, bool) {
 	return o.Registry.FindStructType(name)
 }
 
-// FindStructFieldNames implements the engine's type provider.
-func (o objects) FindStructFieldNames(name string) ([]string, bool) {
-	if fields, ok := o.fields[name]; ok {
-		return names(fields), true
-	}
-	return o.Registry.FindStructFieldNames(name)
-}
-
 // FindStructFieldType implements the engine's type provider.
 func (o objects) FindStructFieldType(name, field string) (*types.FieldType, bool) {
-	if fields, ok := o.fields[name]; ok {
-		t, ok := fields[field]
-		return &types.FieldType{Type: t}, ok
-	}
-	return o.Registry.FindStructFieldType(name, field)
+	t, ok := o.fields[name][field]
+	return &types.FieldType{Type: t}, ok
 }
