@@ -38,7 +38,11 @@ const metaReason = "dev.ayegate/reason"
 const maxReason = 2000
 
 func newToolAction(server, tool string, e *exchange) (*action, error) {
-	c, err := call.New(server, tool, get(e.params, "arguments"))
+	args := get(e.params, "arguments")
+	if string(args) == "null" { // how some clients spell no arguments
+		args = nil
+	}
+	c, err := call.New(server, tool, args)
 	if err != nil {
 		return nil, err
 	}

@@ -101,9 +101,11 @@ func peerMain(how string) {
 // peer is a server of a test that goes over the wire.
 type peer struct {
 	target mcp.Target
-	mu     sync.Mutex
-	bodies [][]byte
 	file   string // where a child logs
+
+	mu      sync.Mutex
+	bodies  [][]byte
+	headers []http.Header
 }
 
 // newPeer starts a server: transport "http" or "stdio", era "legacy" or "modern".
@@ -124,7 +126,7 @@ func newPeer(t testing.TB, transport, era string) *peer {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		p.mu.Lock()
-		p.bodies = append(p.bodies, body)
+		p.bodies, p.headers = append(p.bodies, body), append(p.headers, r.Header)
 		p.mu.Unlock()
 		if r.Method != http.MethodPost {
 			w.WriteHeader(http.StatusMethodNotAllowed)
@@ -188,6 +190,7 @@ func (r *rig) wire(t testing.TB) string {
 			return strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer "), nil
 		},
 	})
+	r.endpoint = e
 	srv := httptest.NewServer(e)
 	t.Cleanup(func() {
 		_ = e.Shutdown(t.Context())
@@ -241,6 +244,11 @@ func (c *caller) post(body, method, params string) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.headers(req, method, params)
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+func (c *caller) headers(req *http.Request, method, params string) {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	req.Header.Set("Authorization", "Bearer bot")
@@ -256,7 +264,6 @@ func (c *caller) post(body, method, params string) (*http.Response, error) {
 		req.Header.Set("Mcp-Session-Id", c.session)
 		req.Header.Set("MCP-Protocol-Version", "2025-11-25")
 	}
-	return http.DefaultTransport.RoundTrip(req)
 }
 
 // read returns the response out of a body or a stream.
