@@ -45,6 +45,9 @@ type judgement struct {
 	trace   []Step
 }
 
+// judge runs the phases. What is known of the call raises the rule's answer before
+// the guards add theirs: otherwise a guard could hide that an allow had to be
+// asked, and its wider scopes would take the place of "once".
 func (j *judgement) judge() {
 	if j.guarded() {
 		j.decide()
