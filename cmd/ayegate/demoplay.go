@@ -227,9 +227,13 @@ func (s *stage) told(ctx context.Context, n int, step demo.Step, held *api.Reque
 	return nil
 }
 
-// preface is the beginning of a text, for one row.
+// preface is the beginning of a text, for one row: the sentence behind a code.
 func preface(s string) string {
 	line, more, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	if strings.HasPrefix(line, "TOOL_") {
+		line, more, _ = strings.Cut(more, "\n")
+	}
+	line = strings.ReplaceAll(line, "\t", "  ")
 	if more != "" {
 		line += " …"
 	}
