@@ -2,10 +2,12 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 
 	"github.com/ayegate/ayegate/internal/approval"
 	"github.com/ayegate/ayegate/internal/call"
+	"github.com/ayegate/ayegate/internal/mcp"
 	"github.com/ayegate/ayegate/internal/strictjson"
 )
 
@@ -75,6 +77,8 @@ func (a *action) takeReturn(e *exchange) {
 	}
 	a.answers, a.state = get(a.params, "inputResponses"), get(a.params, "requestState")
 	a.params = without(without(a.params, "inputResponses"), "requestState")
+	// A server that could answer with a task would go on after the call has ended.
+	a.params = without(a.params, "_meta", mcp.MetaCapabilities, "extensions", tasksExtension)
 }
 
 func (a *action) label() {
@@ -104,9 +108,14 @@ func again(r *approval.Request, meta []byte) *action {
 	return a
 }
 
+var errOtherTool = errors.New("the approved call is for another tool than the one that was asked for")
+
 // outgoing returns the params as they go to the server, for the call that was
-// approved: a person may have changed it since the agent asked.
+// approved: a person may have changed its arguments since the agent asked.
 func (a *action) outgoing(c call.Call, claim string, idempotency bool) ([]byte, error) {
+	if c.Server() != a.call.Server() || c.Tool() != a.call.Tool() {
+		return nil, errOtherTool
+	}
 	args, params := c.Args(), a.params
 	var err error
 	switch {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -51,6 +52,7 @@ func TestServersRequestsReachTheAgent(t *testing.T) {
 		}
 		return result(`{"to":"` + method + `","k":1.10}`)
 	}
+	r.join(c)
 	r.g.Serve(context.Background(), x)
 	want := `{"to":"elicitation/create","k":1.10}|{"to":"sampling/createMessage","k":1.10}|{"to":"roots/list","k":1.10}|error {"code":-32601,"message":"what?","k":1.10}`
 	if got := x.texts(); len(got) != 1 || got[0] != want {
@@ -176,6 +178,7 @@ func TestRoundsForALegacyAgent(t *testing.T) {
 	c.Capabilities = []byte(`{"elicitation":{},"roots":{}}`)
 	x := newTalk(c, "tools/call", `{"name":"ask","arguments":{},"x":1.10}`)
 	x.ask = func(method string, params []byte) mcp.Message { return result(`{"m":"` + method + `","k":1.10}`) }
+	r.join(c)
 	r.g.Serve(context.Background(), x)
 	if x.result != `{"resultType":"complete","content":[],"k":1.10}` {
 		t.Errorf("%s %v", x.result, x.fault)
@@ -347,6 +350,7 @@ func TestProgressOfAnAskedAgentGoesToWhoAsked(t *testing.T) {
 		r.g.Notification(context.Background(), c, mcp.Message{Method: "notifications/progress", Params: []byte(`{"progressToken":"t1","progress":1.10}`)})
 		return result(`{}`)
 	}
+	r.join(c)
 	r.g.Serve(context.Background(), x)
 	if len(s.told) != 1 || s.told[0].params != `{"progressToken":"t1","progress":1.10}` {
 		t.Errorf("%q", s.told)
@@ -470,10 +474,10 @@ func TestAServerThatIsNotThere(t *testing.T) {
 		dial:    func(context.Context, mcp.Target) (mcp.Upstream, error) { return nil, errRefused },
 	})
 	defer r.close()
-	r.say(agent("bot"), "tools/call", write).contains(t, "server fs cannot be reached", "Nothing ran", `"isError":true`, `"ran\":false`)
-	r.say(agent("bot"), "tools/list", "").contains(t, "cannot be reached", "nothing ran")
-	r.say(agent("bot"), "resources/list", "").contains(t, "cannot be reached")
-	r.say(agent("bot"), "resources/read", `{"uri":"x"}`).contains(t, "cannot be reached", `"ran":false`)
+	r.say(modernAgent("bot", `{}`), "tools/call", write).contains(t, "server fs cannot be reached", "Nothing ran", `"isError":true`, `"ran\":false`)
+	r.say(modernAgent("bot", `{}`), "tools/list", "").contains(t, "cannot be reached", "nothing ran")
+	r.say(modernAgent("bot", `{}`), "resources/list", "").contains(t, "cannot be reached")
+	r.say(modernAgent("bot", `{}`), "resources/read", `{"uri":"x"}`).contains(t, "cannot be reached", `"ran":false`)
 	if _, err := r.g.Initialize(context.Background(), agent("bot"), nil, &pushed{}); err == nil || !strings.Contains(err.Message, "nothing ran") {
 		t.Errorf("%v", err)
 	}
@@ -647,7 +651,7 @@ func TestFlood(t *testing.T) {
 func TestUnknownAgentsAndServers(t *testing.T) {
 	r := newRig(t, one(legacyServer()))
 	defer r.close()
-	for _, x := range []*talk{r.say(agent("nobody"), "tools/call", write), r.say(agent(""), "ping", "")} {
+	for _, x := range []*talk{r.say(modernAgent("nobody", `{}`), "tools/call", write), r.say(agent(""), "ping", "")} {
 		if x.fault == nil || x.fault.Status != 403 {
 			t.Errorf("%s %v", x.result, x.fault)
 		}
@@ -666,6 +670,43 @@ func TestUnknownAgentsAndServers(t *testing.T) {
 	if len(r.g.parties) != 0 {
 		t.Errorf("%d parties", len(r.g.parties))
 	}
+}
+
+// A session that was never opened, or is over, serves nothing.
+func TestASessionThatIsOver(t *testing.T) {
+	s := legacyServer()
+	r := newRig(t, one(s))
+	defer r.close()
+	for range 2 {
+		x := newTalk(agent("bot"), "tools/call", write)
+		r.g.Serve(context.Background(), x)
+		x.contains(t, "no such session", "nothing ran")
+		r.join(agent("bot"))
+		r.g.Close(agent("bot"))
+		if len(r.g.parties) != 0 {
+			t.Errorf("%d parties", len(r.g.parties))
+		}
+	}
+	if s.open() != 0 {
+		t.Error("its connection stays open")
+	}
+}
+
+// OPS-01: the queue of one agent is bounded; the next agent's is its own.
+func TestQueueFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := one(legacyServer())
+		c.hold = Hold{Default: time.Millisecond, Clients: map[string]time.Duration{"tester": time.Millisecond}}
+		r := newRig(t, c)
+		defer r.close()
+		for i := range 51 {
+			x := r.say(agent("bot"), "tools/call", fmt.Sprintf(`{"name":"write","arguments":{"n":%d}}`, i))
+			if i == 50 {
+				x.contains(t, "APPROVAL_QUEUE_FULL", `"isError":true`)
+			}
+		}
+		r.say(agent("eve"), "tools/call", write).contains(t, "TOOL_BLOCKED_PENDING_APPROVAL")
+	})
 }
 
 func TestAfterShutdown(t *testing.T) {

@@ -25,7 +25,8 @@ type catalog struct {
 type tool struct {
 	name string
 	raw  []byte // the tool object, as it came
-	held bool   // its definition changed and waits for a person
+	hash call.Hash
+	held bool // its definition changed and waits for a person
 }
 
 // catalogs holds the last catalog of a connection.
@@ -131,15 +132,25 @@ func (c *conn) pin(ctx context.Context, cat *catalog, t *tool) error {
 	if _, twice := cat.dropped[t.name]; twice {
 		return nil
 	}
-	if _, err := call.DefinitionHash(t.raw); err != nil {
-		cat.dropped[t.name] = "its definition cannot be read: " + err.Error()
-		return nil
+	if last := c.catalog.last.Load(); last != nil && last.by[t.name] != nil && bytes.Equal(last.by[t.name].raw, t.raw) {
+		t.hash = last.by[t.name].hash // most lists are as they were: hash what is new
 	}
-	pin, err := c.l.g.desk.Offer(ctx, c.l.server, t.name, t.raw)
-	if err != nil {
-		return fmt.Errorf("the definition of %s could not be recorded: %w", t.name, err)
+	if t.hash.IsZero() {
+		var err error
+		if t.hash, err = call.DefinitionHash(t.raw); err != nil {
+			cat.dropped[t.name] = "its definition cannot be read: " + err.Error()
+			return nil
+		}
 	}
-	t.held = !pin.Accepted
+	known, held := c.l.g.desk.Tool(c.l.server, t.name)
+	if known.Definition != t.hash {
+		pin, err := c.l.g.desk.Offer(ctx, c.l.server, t.name, t.raw)
+		if err != nil {
+			return fmt.Errorf("the definition of %s could not be recorded: %w", t.name, err)
+		}
+		held = !pin.Accepted
+	}
+	t.held = held
 	if schema := get(t.raw, "inputSchema"); bytes.Contains(schema, []byte("x-mcp-header")) {
 		if headers, err := mcp.ParamHeaders(schema); err == nil {
 			c.l.g.bound.Store([2]string{c.l.server, t.name}, headers)

@@ -32,7 +32,7 @@ func (g *Gateway) Initialize(ctx context.Context, c mcp.Client, params []byte, p
 	if c.Capabilities == nil {
 		c.Capabilities = get(params, "capabilities")
 	}
-	p, err := g.partyOf(c)
+	p, err := g.findParty(c, true)
 	if err != nil {
 		return nil, &mcp.Error{Code: mcp.CodeInternal, Message: err.Error() + "; nothing ran"}
 	}
@@ -91,7 +91,7 @@ func (e *exchange) discover(ctx context.Context) {
 func (g *Gateway) introductions(ctx context.Context, p *party, c mcp.Client) ([]mcp.About, error) {
 	servers := g.behind(c.Server)
 	all := make([]mcp.About, len(servers))
-	errs := gather(servers, func(i int, server string) error {
+	errs := gather(ctx, servers, func(ctx context.Context, i int, server string) error {
 		if c.Server == "" { // any connection's word is good enough for a union
 			if known, ok := g.abouts.Load(server); ok {
 				all[i] = known.(mcp.About)

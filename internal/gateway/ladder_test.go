@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/ayegate/ayegate/internal/approval"
+	"github.com/ayegate/ayegate/internal/call"
+	"github.com/ayegate/ayegate/internal/ledger"
 	"github.com/ayegate/ayegate/internal/mcp"
 )
 
@@ -564,5 +566,55 @@ func TestIdempotencyMeta(t *testing.T) {
 	want := `{"name":"echo","arguments":{},"_meta":{"dev.ayegate/claim":"` + r.last().Claimed.ID + `"}}`
 	if got := s.sent("tools/call"); len(got) != 1 || got[0] != want {
 		t.Errorf("the server got %q, want %q", got, want)
+	}
+}
+
+// A person who changes the call before it runs changes what the agent believes.
+func TestApprovedWithEdits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := legacyServer()
+		r := newRig(t, one(s))
+		defer r.close()
+		x, _ := r.start(agent("bot"), "tools/call", writeWith(`"x":1.10`))
+		sleep(time.Second)
+		q := r.pending()
+		edited, err := call.New("fs", "write", []byte(`{"p":"safe"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err = r.mem.Change(context.Background(), q.ID, func(q *approval.Request, now time.Time) (ledger.Event, error) {
+			return q.Amend(raj, q.Digest, edited, q.Verdict, now)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.decide(q, true)
+		<-x.done
+		if got := s.sent("tools/call"); len(got) != 1 || got[0] != `{"name":"write","arguments":{"p":"safe"},"x":1.10}` {
+			t.Errorf("the server got %q", got)
+		}
+		texts := x.texts()
+		if len(texts) != 2 || !strings.HasPrefix(texts[0], "TOOL_APPROVED_WITH_EDITS") || texts[1] != "done" {
+			t.Errorf("%s", x.result)
+		}
+		meta := get([]byte(x.result), "_meta", metaApproval)
+		if string(get(meta, "asked")) != `{"p":"x"}` || string(get(meta, "ran")) != `{"p":"safe"}` {
+			t.Errorf("%s", meta)
+		}
+	})
+}
+
+// P5: an approval of another tool's call never goes out under this one's name.
+func TestAnotherToolsCallIsNotSent(t *testing.T) {
+	a := &action{server: "fs", method: "tools/call", params: []byte(write)}
+	a.call, _ = call.New("fs", "write", nil)
+	for _, other := range [][2]string{{"fs", "wipe"}, {"db", "write"}} {
+		c, err := call.New(other[0], other[1], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.outgoing(c, "claim", false); err == nil {
+			t.Errorf("%v was sent as fs.write", other)
+		}
 	}
 }

@@ -3,8 +3,8 @@ package gateway
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
+	"time"
 
 	"github.com/ayegate/ayegate/internal/mcp"
 	"github.com/ayegate/ayegate/internal/strictjson"
@@ -57,7 +57,7 @@ func (e *exchange) listTools(ctx context.Context) {
 func (e *exchange) catalogs(ctx context.Context) ([]*catalog, error) {
 	servers := e.g.behind(e.client.Server)
 	all := make([]*catalog, len(servers))
-	errs := gather(servers, func(i int, server string) (err error) {
+	errs := gather(ctx, servers, func(ctx context.Context, i int, server string) (err error) {
 		all[i], err = e.catalog(ctx, server)
 		return err
 	})
@@ -82,16 +82,21 @@ func (e *exchange) catalog(ctx context.Context, server string) (*catalog, error)
 	return c.tools(ctx, true)
 }
 
+// mergeTime is how long an answer of all servers waits for the slowest.
+const mergeTime = 10 * time.Second
+
 // gather runs f for all servers at once.
-func gather(servers []string, f func(i int, server string) error) []error {
+func gather(ctx context.Context, servers []string, f func(ctx context.Context, i int, server string) error) []error {
 	errs := make([]error, len(servers))
 	if len(servers) == 1 {
-		errs[0] = f(0, servers[0])
+		errs[0] = f(ctx, 0, servers[0])
 		return errs
 	}
+	ctx, stop := context.WithTimeout(ctx, mergeTime)
+	defer stop()
 	var wg sync.WaitGroup
 	for i, server := range servers {
-		wg.Go(func() { errs[i] = f(i, server) })
+		wg.Go(func() { errs[i] = f(ctx, i, server) })
 	}
 	wg.Wait()
 	return errs
@@ -144,7 +149,7 @@ func (e *exchange) merge(ctx context.Context) {
 	spec := listed[e.method]
 	servers := e.g.ids
 	lists := make([][][]byte, len(servers))
-	errs := gather(servers, func(i int, server string) error {
+	errs := gather(ctx, servers, func(ctx context.Context, i int, server string) error {
 		c, err := e.link(server).acquire(ctx)
 		if err != nil {
 			return err
@@ -212,18 +217,29 @@ func (e *exchange) owned(servers []string, lists [][][]byte, key string) (items 
 	return items
 }
 
-// Private answers of the modern era: they depend on who asks, and a change of the
-// policy or of a pin must show at once (MCP-15).
+// replyList ends a list request. Its own lists the gateway makes private and
+// short-lived: they depend on who asks, and a change of the policy or of a pin must
+// show at once (MCP-15).
 func (e *exchange) replyList(result []byte) {
 	if e.modern() {
-		if !has(result, "ttlMs") {
-			result = set(result, []byte("0"), "ttlMs")
-		}
-		if !has(result, "cacheScope") || slices.Contains([]string{"tools/list", "server/discover"}, e.method) {
-			result = set(result, []byte(`"private"`), "cacheScope")
+		result = uncached(result)
+		if e.method == "tools/list" || e.method == "server/discover" {
+			result = set(set(result, []byte("0"), "ttlMs"), []byte(`"private"`), "cacheScope")
 		}
 	}
-	e.reply(result)
+	e.reply(ours(result))
+}
+
+// uncached adds what the modern era demands of results that can be cached and a
+// legacy server does not write.
+func uncached(result []byte) []byte {
+	if !has(result, "ttlMs") {
+		result = set(result, []byte("0"), "ttlMs")
+	}
+	if !has(result, "cacheScope") {
+		result = set(result, []byte(`"private"`), "cacheScope")
+	}
+	return result
 }
 
 // reply ends the exchange with a result.
@@ -236,15 +252,21 @@ func (e *exchange) reply(result []byte) {
 // dressed adds the resultType that the modern era demands and a legacy server
 // does not write.
 func (e *exchange) dressed(result []byte) []byte {
-	if e.modern() && isObject(result) && !has(result, "resultType") {
-		return set(result, []byte(`"complete"`), "resultType")
+	if !e.modern() || !isObject(result) {
+		return result
+	}
+	if e.method == "resources/read" {
+		result = uncached(result)
+	}
+	if !has(result, "resultType") {
+		result = set(result, []byte(`"complete"`), "resultType")
 	}
 	return result
 }
 
 func (e *exchange) fail(err *mcp.Error) {
-	if e := e.x.Fail(err); e != nil {
-		return // the agent has gone
+	if gone := e.x.Fail(err); gone != nil {
+		e.g.log.Debug("a refusal did not reach the agent", "method", e.method, "err", gone)
 	}
 }
 

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -12,9 +13,7 @@ import (
 // modern requests over HTTP, which have neither, a principal. What it opens
 // towards servers is its own: no agent hears what a server tells another.
 type party struct {
-	g       *Gateway
-	session string // the agent's session, as requests record it
-
+	g         *Gateway
 	mu        sync.Mutex
 	closed    bool
 	inFlight  int
@@ -34,18 +33,28 @@ type linkKey struct {
 	era    mcp.Era
 }
 
-// partyOf finds or makes the party that a client belongs to.
+// errNoSession says that a legacy session was never opened or is over.
+var errNoSession = errors.New("there is no such session, or it is over")
+
+// partyOf finds the party that a client belongs to. A modern request stands alone
+// and makes its own, a legacy one needs the session that Initialize opened.
 func (g *Gateway) partyOf(c mcp.Client) (*party, error) {
+	return g.findParty(c, c.Version.Era() == mcp.Modern)
+}
+
+func (g *Gateway) findParty(c mcp.Client, create bool) (*party, error) {
 	key := c.Principal + "\x00" + sessionOf(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.closed {
-		return nil, mcp.ErrShutdown
-	}
 	p := g.parties[key]
-	if p == nil {
+	switch {
+	case g.closed:
+		return nil, mcp.ErrShutdown
+	case p == nil && !create:
+		return nil, errNoSession
+	case p == nil:
 		p = &party{
-			g: g, session: sessionOf(c),
+			g:     g,
 			links: make(map[linkKey]*link), listeners: make(map[*listener]struct{}), asks: make(map[string]*link),
 		}
 		g.parties[key] = p

@@ -410,8 +410,16 @@ func (x *talk) end(result string, e *mcp.Error) error {
 // say sends a request and returns when it is answered.
 func (r *rig) say(c mcp.Client, method, params string) *talk {
 	x := newTalk(c, method, params)
+	r.join(c)
 	r.g.Serve(context.Background(), x)
 	return x
+}
+
+// join opens a legacy client's session unless it is open.
+func (r *rig) join(c mcp.Client) {
+	if _, err := r.g.findParty(c, false); c.Version.Era() == mcp.Legacy && errors.Is(err, errNoSession) {
+		_, _ = r.g.Initialize(context.Background(), c, nil, &pushed{})
+	}
 }
 
 // start sends a request whose answer comes later. cancel ends it with a cause.
@@ -422,6 +430,7 @@ func (r *rig) start(c mcp.Client, method, params string) (x *talk, cancel contex
 
 func (r *rig) serve(x *talk) context.CancelCauseFunc {
 	ctx, cancel := context.WithCancelCause(context.Background())
+	r.join(x.client)
 	go func() {
 		r.g.Serve(ctx, x)
 		cancel(nil)

@@ -108,7 +108,7 @@ func (e *exchange) learnOwners(ctx context.Context) {
 			continue
 		}
 		lists := make([][][]byte, len(e.g.ids))
-		gather(e.g.ids, func(i int, server string) error {
+		gather(ctx, e.g.ids, func(ctx context.Context, i int, server string) error {
 			c, err := e.link(server).acquire(ctx)
 			if err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/ayegate/ayegate/api"
 	"github.com/ayegate/ayegate/internal/approval"
 	"github.com/ayegate/ayegate/internal/desk"
 	"github.com/ayegate/ayegate/internal/mcp"
@@ -110,6 +111,8 @@ func (w *wait) deliver(r *approval.Request, res desk.Result) {
 	switch isResult := isToolResult(w.action.method, res); {
 	case w.method == "tools/call" && w.action.method != w.method:
 		err = w.x.Reply(w.dressed(wrapped(ours(res.Bytes), !isResult)))
+	case isResult && w.edited(r):
+		err = w.x.Reply(w.dressed(w.announced(r, ours(res.Bytes))))
 	case isResult:
 		err = w.x.Reply(w.dressed(ours(res.Bytes)))
 	default:
@@ -125,6 +128,26 @@ func (w *wait) deliver(r *approval.Request, res desk.Result) {
 	if err := w.g.desk.PickedUp(w.g.ctx, r.ID); err != nil {
 		w.g.log.Warn("a result was handed out and that is not on record: it may be handed out again", "request", r.ID, "err", err)
 	}
+}
+
+// approvedWithEdits is the code of a result whose call a person had changed.
+const approvedWithEdits api.Code = "TOOL_APPROVED_WITH_EDITS"
+
+// edited reports whether a person changed the call after the agent had asked.
+func (w *wait) edited(r *approval.Request) bool {
+	return w.method == "tools/call" && r.Call.Hash() != w.action.call.Hash()
+}
+
+// announced tells the agent, before the result, that another call ran than its
+// own, or it would believe that its own did.
+func (w *wait) announced(r *approval.Request, result []byte) []byte {
+	text := textBlock(string(approvedWithEdits) + "\nA person changed this call before it ran (request " + r.Code +
+		"). Treat the result as the result of the changed call.\nAsked: " + string(w.action.call.Args()) + "\nRan: " + string(r.Call.Args()))
+	if content := elements(get(result, "content")); content != nil || has(result, "content") {
+		result = set(result, list(append([][]byte{text}, content...)), "content")
+	}
+	meta := set(set(status(approvedWithEdits, r), w.action.call.Args(), "asked"), r.Call.Args(), "ran")
+	return set(result, meta, "_meta", metaApproval)
 }
 
 // wrapped is the answer to another method as the result of our own tool, which
