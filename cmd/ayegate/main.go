@@ -15,6 +15,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/ayegate/ayegate/internal/store"
 )
 
 // version is set when a release is built.
@@ -38,4 +40,7 @@ type world struct {
 	env      func(string) (string, bool)
 	now      func() time.Time
 	rand     io.Reader
+	// over puts a store over the one that was opened; nil outside of tests, which
+	// die at chosen writes.
+	over func(store.Store) store.Store
 }

@@ -120,6 +120,9 @@ func (p *program) openStore(ctx context.Context) error {
 		return &exit{code: exitFailure, err: err, hint: "one process owns the store; is another ayegate running?"}
 	}
 	p.store, p.anchor = s, path+".checkpoint"
+	if p.w.over != nil {
+		p.store = p.w.over(s)
+	}
 	p.signer, err = p.w.ledgerKey(path + ".key")
 	return err
 }
