@@ -117,6 +117,30 @@ func TestInboxIsBounded(t *testing.T) {
 	}
 }
 
+// A server that asks and asks cannot make us hold more than a few answers.
+func TestRepliesAreBounded(t *testing.T) {
+	l := newLifetime(t.Context())
+	release := make(chan struct{})
+	for range maxReplies {
+		if !l.reply(func() { <-release }) {
+			t.Fatal("refused too early")
+		}
+	}
+	if l.reply(func() { t.Error("ran") }) {
+		t.Error("one too many was taken")
+	}
+	close(release)
+	l.wg.Wait()
+	if !l.reply(func() {}) {
+		t.Error("refused after the others had ended")
+	}
+	l.finish(ErrUpstreamClosed)
+	l.wg.Wait()
+	if l.reply(func() { t.Error("ran") }) || l.replies.Load() != 0 {
+		t.Error("something is answered after the end")
+	}
+}
+
 func TestAnswered(t *testing.T) {
 	filler := strings.Repeat("x", 2*keptEnd)
 	for raw, want := range map[string]uint64{

@@ -794,7 +794,11 @@ func TestRemoteStandingStream(t *testing.T) {
 // A stream whose answer has come gives its connection back.
 func TestRemoteReusesConnections(t *testing.T) {
 	both(t, func(t *testing.T, s *site) {
-		s.call = func(w http.ResponseWriter, _ *http.Request, m peerMessage) { says(w)(resultLine(m.ID, `{}`)) }
+		answered := make(chan struct{})
+		s.call = func(w http.ResponseWriter, _ *http.Request, m peerMessage) {
+			says(w)(resultLine(m.ID, `{}`))
+			<-answered // the stream ends only when the call is over
+		}
 		newSite(t, s)
 		target := s.target()
 		var dials atomic.Int32
@@ -809,6 +813,7 @@ func TestRemoteReusesConnections(t *testing.T) {
 				t.Fatal(err)
 			}
 			cancel() // the end of the call's context must not close the connection
+			answered <- struct{}{}
 		}
 		if n := dials.Load(); n > 10 {
 			t.Errorf("%d connections for 50 calls", n)
