@@ -118,12 +118,11 @@ func (a *action) outgoing(c call.Call, claim string, idempotency bool) ([]byte, 
 	}
 	args, params := c.Args(), a.params
 	var err error
-	switch {
-	case a.method == "tools/call":
+	if a.method == "tools/call" {
 		if has(params, "arguments") || !bytes.Equal(args, []byte("{}")) {
 			params, err = strictjson.Splice(params, args, "arguments")
 		}
-	default:
+	} else {
 		meta := get(params, "_meta")
 		if params = args; meta != nil {
 			params, err = strictjson.Splice(args, meta, "_meta")

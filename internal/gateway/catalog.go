@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -74,11 +73,11 @@ func (c *conn) tools(ctx context.Context, fresh bool) (*catalog, error) {
 func (c *conn) list(ctx context.Context) (*catalog, error) {
 	cat := &catalog{by: make(map[string]*tool), dropped: make(map[string]string)}
 	first, items, err := pages(ctx, c.up, "tools/list", "tools")
-	var refused *mcp.Error
-	if errors.As(err, &refused) && refused.Code == mcp.CodeMethodNotFound {
+	switch {
+	case err == nil:
+	case unknownMethod(err):
 		return cat, nil
-	}
-	if err != nil {
+	default:
 		return nil, err
 	}
 	cat.page = first

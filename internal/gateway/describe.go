@@ -157,7 +157,8 @@ func union(abouts []mcp.About) []byte {
 			}
 		}
 		for _, a := range abouts {
-			found = found || has(a.Capabilities, name) && !(name == "logging" && a.Version.Era() == mcp.Modern)
+			// Each era sets the log level in its own way.
+			found = found || has(a.Capabilities, name) && (name != "logging" || a.Version.Era() == mcp.Legacy)
 		}
 		if found {
 			out.add(name, flags.bytes())

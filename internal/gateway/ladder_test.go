@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -435,7 +436,7 @@ func TestCancelAfterTheClaim(t *testing.T) {
 		sleep(time.Second)
 		cancel(mcp.ErrCancelled)
 		<-x.done
-		if err := <-told; err != mcp.ErrCancelled {
+		if err := <-told; !errors.Is(err, mcp.ErrCancelled) {
 			t.Errorf("the server was told %v", err)
 		}
 		x.contains(t, "too late")

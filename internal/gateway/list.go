@@ -159,8 +159,7 @@ func (e *exchange) merge(ctx context.Context) {
 		return err
 	})
 	for i, err := range errs {
-		var refused *mcp.Error
-		if err != nil && !(errors.As(err, &refused) && refused.Code == mcp.CodeMethodNotFound) {
+		if err != nil && !unknownMethod(err) {
 			e.g.log.Warn("a server is missing from a merged list", "server", servers[i], "method", e.method, "err", err)
 		}
 	}
@@ -171,6 +170,12 @@ func (e *exchange) merge(ctx context.Context) {
 		items = e.owned(servers, lists, spec.key)
 	}
 	e.replyList((&object{}).add(spec.member, list(items)).bytes())
+}
+
+// unknownMethod reports whether a server said that it has no such list.
+func unknownMethod(err error) bool {
+	var refused *mcp.Error
+	return errors.As(err, &refused) && refused.Code == mcp.CodeMethodNotFound
 }
 
 func joined(servers []string, lists [][][]byte) (items [][]byte) {

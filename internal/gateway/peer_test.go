@@ -3,7 +3,6 @@ package gateway
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -294,13 +293,4 @@ func (c *caller) read(resp *http.Response) []byte {
 	}
 	c.t.Fatal("the stream ended without a response")
 	return nil
-}
-
-// indented is for messages of failed tests.
-func indented(b []byte) string {
-	var out bytes.Buffer
-	if json.Indent(&out, b, "", " ") != nil {
-		return string(b)
-	}
-	return out.String()
 }
