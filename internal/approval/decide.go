@@ -2,6 +2,7 @@ package approval
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ayegate/ayegate/internal/call"
@@ -82,7 +83,7 @@ func Entitled(of policy.Approvers, by identity.Human, from identity.Agent, appro
 	}
 	for _, not := range of.Not {
 		if not == "requester" {
-			if from.Owner == "" || from.Owner == by.Subject() {
+			if from.Owner == "" || strings.TrimPrefix(from.Owner, "user:") == by.ID {
 				return ErrOwnAgent // an agent nobody owns could be anybody's: nobody may approve it alone
 			}
 			continue
@@ -97,11 +98,11 @@ func Entitled(of policy.Approvers, by identity.Human, from identity.Agent, appro
 // Amend replaces the call: a new hash, a new verdict, a new digest, and all
 // decisions void. Approving is a separate move that sees the new digest.
 func (r *Request) Amend(by identity.Human, seen call.Hash, c call.Call, v policy.Verdict, now time.Time) (ledger.Event, error) {
-	if err := r.decidable(Decision{By: by, Digest: seen}, now); err != nil {
-		return ledger.Event{}, err
-	}
 	if by.IsZero() {
 		return ledger.Event{}, ErrNoPerson
+	}
+	if err := r.decidable(Decision{By: by, Digest: seen}, now); err != nil {
+		return ledger.Event{}, err
 	}
 	if v.Effect == policy.Deny {
 		return ledger.Event{}, ErrPolicyDenies

@@ -67,6 +67,10 @@ func (r *Request) satisfies(v policy.Verdict) bool {
 	return enough >= max(1, v.Quorum, r.Quorum())
 }
 
+// Silence is how long a caller that redeemed its token may take to report the
+// outcome before it counts as unknown.
+const Silence = 15 * time.Minute
+
 // Redemption is what a caller brings to start the effect it claimed.
 type Redemption struct {
 	Secret []byte    // the token's secret
@@ -90,7 +94,7 @@ func (r *Request) Redeem(with Redemption, now time.Time) (ledger.Event, error) {
 	case r.Claimed.Device != "" && with.Device != r.Claimed.Device:
 		return ledger.Event{}, ErrTokenDevice
 	}
-	r.Claimed.Redeemed = now
+	r.Claimed.Redeemed, r.Claimed.Until = now, now.Add(Silence)
 	return r.event(ledger.RequestRedeemed, r.agent(), field(ledger.FieldClaim, r.Claimed.ID), field(ledger.FieldToken, r.Claimed.TokenID),
 		r.committed(ledger.FieldCall, with.Call)), nil
 }
@@ -140,6 +144,8 @@ func (r *Request) outcome() []ledger.Field {
 
 // Lose says that the outcome of a started effect cannot be known. A caller's
 // claim that was never redeemed and can be no longer did not start: it expires.
+// How long to wait for an outcome is for whoever loses it to say; see
+// [Claim.Until].
 func (r *Request) Lose(why Cause, now time.Time) (ledger.Event, error) {
 	if r.State != Executing {
 		return ledger.Event{}, ErrNotClaimed

@@ -126,7 +126,7 @@ var modelVerdict = policy.Verdict{
 	Effect: policy.Ask, Tier: policy.R3, Quorum: modelQuorum, TTL: modelDeadline * time.Minute, Revision: "sha256:p1",
 }
 
-func person(i int) identity.Human {
+func voter(i int) identity.Human {
 	return identity.Human{ID: fmt.Sprintf("p%d", i), Strength: identity.Session}
 }
 
@@ -216,7 +216,7 @@ func (w *world) decide(i int, yes bool, bug wrong) bool {
 	if w.clicks[i] == 0 || w.seen[i].IsZero() {
 		return false
 	}
-	d := approval.Decision{By: person(i), Approve: yes, Digest: w.seen[i]}
+	d := approval.Decision{By: voter(i), Approve: yes, Digest: w.seen[i]}
 	ok := w.commit(func(r *approval.Request) error {
 		switch {
 		case bug == digestIgnored:
@@ -278,7 +278,7 @@ func (w *world) amend(bug wrong) bool {
 	}
 	if !w.commit(func(r *approval.Request) error {
 		kept := append([]approval.Decision(nil), r.Decisions...)
-		_, err := r.Amend(person(2), w.seen[2], modelCall("edited"), modelVerdict, at(w.now))
+		_, err := r.Amend(voter(2), w.seen[2], modelCall("edited"), modelVerdict, at(w.now))
 		if err == nil && bug == amendKeepsYes {
 			r.Decisions = kept
 		}
@@ -473,7 +473,7 @@ func (w *world) check() {
 		}
 		found := false
 		for _, d := range w.r.Decisions {
-			found = found || strings.HasPrefix(d.By.ID, person(i).ID) && d.Approve == (said == 'a')
+			found = found || strings.HasPrefix(d.By.ID, voter(i).ID) && d.Approve == (said == 'a')
 		}
 		if !found && w.losses == 0 && w.r.State != approval.Approved {
 			w.broken = "an acknowledged decision is gone"

@@ -73,7 +73,7 @@ type Claim struct {
 	TokenID  string    // UUID
 	Secret   call.Hash // SHA-256 of the token's secret; zero where the token never leaves ayegate
 	Device   string    // the device the token is for, empty for any
-	Until    time.Time // the token must be redeemed before; zero where claim and redemption are one
+	Until    time.Time // a caller must redeem the token before, and then report its outcome before; zero where ayegate executes
 	Redeemed time.Time // zero until the effect may start
 }
 
