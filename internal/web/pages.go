@@ -228,7 +228,7 @@ func (x *exchange) signOut() error {
 // sent from another site, and with TLS bound to this host.
 func (x *exchange) setCookie(value string, life time.Duration) {
 	http.SetCookie(x.w, &http.Cookie{
-		Name: x.web.cookie, Value: value, Path: "/", MaxAge: int(life.Seconds()),
+		Name: x.web.cookie, Value: value, Path: "/", MaxAge: int((life + time.Second - 1) / time.Second),
 		HttpOnly: true, Secure: x.web.secure, SameSite: http.SameSiteStrictMode,
 	})
 }

@@ -26,7 +26,7 @@ func TestShots(t *testing.T) {
 	link, err := w.web.NewSignInLink(t.Context(), "ana")
 	must(t, err)
 	save := func(name, path string, cookies ...*http.Cookie) {
-		r, _ := http.NewRequest("GET", w.server.URL+path, nil)
+		r, _ := http.NewRequest("GET", w.base+path, nil)
 		for _, c := range cookies {
 			r.AddCookie(c)
 		}
@@ -41,7 +41,7 @@ func TestShots(t *testing.T) {
 	os.WriteFile(filepath.Join(dir, page.StylePath), b, 0o644)
 	b, _, _ = page.Asset(page.IconPath)
 	os.WriteFile(filepath.Join(dir, page.IconPath), b, 0o644)
-	save("signin-link", strings.TrimPrefix(link, w.server.URL))
+	save("signin-link", strings.TrimPrefix(link, w.base))
 	save("signin", "/signin?next=/r/K7Q4")
 
 	form := url.Values{"secret": {link[strings.LastIndex(link, "/")+1:]}}
@@ -55,7 +55,7 @@ func TestShots(t *testing.T) {
 	save("missing", "/r/ZZZZ", ck)
 
 	post := func(name, path string, v url.Values) {
-		r, _ := http.NewRequest("POST", w.server.URL+path, strings.NewReader(v.Encode()))
+		r, _ := http.NewRequest("POST", w.base+path, strings.NewReader(v.Encode()))
 		r.AddCookie(ck)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -66,7 +66,7 @@ func TestShots(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, name+".html"), b, 0o644))
 	}
 	formTok := func(path string) string {
-		r, _ := http.NewRequest("GET", w.server.URL+path, nil)
+		r, _ := http.NewRequest("GET", w.base+path, nil)
 		r.AddCookie(ck)
 		resp, err := http.DefaultClient.Do(r)
 		must(t, err)

@@ -66,15 +66,16 @@ rules:
 
 // world is a whole server over a real desk and store, and its upstream.
 type world struct {
-	t      *testing.T
-	web    *web.Web
-	desk   *desk.Desk
-	store  store.Store
-	creds  *credential.Credentials
-	server *httptest.Server
-	tool   *upstream
-	clock  *clock
-	logs   *lockedBuffer
+	t     *testing.T
+	web   *web.Web
+	desk  *desk.Desk
+	store store.Store
+	creds *credential.Credentials
+	base  string            // address of the server
+	via   http.RoundTripper // nil: the network
+	tool  *upstream
+	clock *clock
+	logs  *lockedBuffer
 
 	bot, other *api.Client // agents
 	ana, raj   *api.Client // people
@@ -156,6 +157,7 @@ func directory() credential.Directory {
 
 type option func(*web.Config)
 
+// newWorld listens on a real port.
 func newWorld(t *testing.T, opts ...option) *world {
 	t.Helper()
 	c := &clock{}
@@ -166,7 +168,30 @@ func newWorld(t *testing.T, opts ...option) *world {
 
 func worldOn(t *testing.T, s store.Store, c *clock, opts ...option) *world {
 	t.Helper()
-	w := &world{t: t, store: s, clock: c, tool: &upstream{}, logs: &lockedBuffer{}, keys: map[string]string{}}
+	server := httptest.NewUnstartedServer(nil)
+	w := build(t, s, c, "http://"+server.Listener.Addr().String(), nil, opts...)
+	server.Config.Handler = w.web.Handler()
+	server.Start()
+	t.Cleanup(func() { w.web.Close(); server.Close(); s.Close() })
+	return w
+}
+
+// quietWorld has no network, for a bubble of testing/synctest.
+func quietWorld(t *testing.T, opts ...option) *world {
+	t.Helper()
+	c := &clock{}
+	s, err := memory.Open(memory.Config{Now: c.now})
+	must(t, err)
+	in := &inProcess{}
+	w := build(t, s, c, "http://127.0.0.1:7777", in, opts...)
+	in.handler = w.web.Handler()
+	t.Cleanup(func() { w.web.Close(); s.Close() })
+	return w
+}
+
+func build(t *testing.T, s store.Store, c *clock, base string, via http.RoundTripper, opts ...option) *world {
+	t.Helper()
+	w := &world{t: t, store: s, clock: c, base: base, via: via, tool: &upstream{}, logs: &lockedBuffer{}, keys: map[string]string{}}
 	p, err := policy.Parse("test", []byte(testPolicy))
 	must(t, err)
 	log := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -179,8 +204,6 @@ func worldOn(t *testing.T, s store.Store, c *clock, opts ...option) *world {
 	signer, err := ledger.NewKey("log.example", rand.Reader)
 	must(t, err)
 
-	w.server = httptest.NewUnstartedServer(nil)
-	base := "http://" + w.server.Listener.Addr().String()
 	cfg := web.Config{
 		Desk: w.desk, Store: s, Credentials: w.creds, Now: c.now, Rand: rand.Reader, Log: log,
 		BaseURL: base, Executor: w.tool, Signer: signer, Version: "test",
@@ -190,10 +213,6 @@ func worldOn(t *testing.T, s store.Store, c *clock, opts ...option) *world {
 	}
 	w.web, err = web.New(cfg)
 	must(t, err)
-	w.server.Config.Handler = w.web.Handler()
-	w.server.Start()
-	t.Cleanup(func() { w.web.Close(); w.server.Close(); s.Close() })
-
 	w.bot, w.other = w.client(credential.Agent, "bot"), w.client(credential.Agent, "other")
 	w.ana, w.raj = w.client(credential.Human, "ana"), w.client(credential.Human, "raj")
 	return w
@@ -205,7 +224,7 @@ func (w *world) client(class credential.Class, who string) *api.Client {
 	_, text, err := w.creds.Add(w.t.Context(), credential.System(), credential.Spec{Class: class, For: who})
 	must(w.t, err)
 	w.keys[who] = text
-	c, err := api.NewClient(w.server.URL, text, nil)
+	c, err := api.NewClient(w.base, text, w.via)
 	must(w.t, err)
 	return c
 }
@@ -245,7 +264,7 @@ func (w *world) raw(method, path, body string, header ...string) *http.Response 
 	if body != "" {
 		b = strings.NewReader(body)
 	}
-	r, err := http.NewRequestWithContext(w.t.Context(), method, w.server.URL+path, b)
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.base+path, b)
 	must(w.t, err)
 	for i := 0; i < len(header); i += 2 {
 		if header[i] == "Host" {
@@ -254,7 +273,7 @@ func (w *world) raw(method, path, body string, header ...string) *http.Response 
 		}
 		r.Header.Add(header[i], header[i+1])
 	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: w.via, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(r)
 	must(w.t, err)
 	w.t.Cleanup(func() { resp.Body.Close() })
@@ -288,4 +307,8 @@ func (w *world) kinds(kind ledger.Kind) []ledger.Entry {
 		}
 	}
 	return out
+}
+
+func answering(r desk.Result, err error) func(call.Call) (desk.Result, error) {
+	return func(call.Call) (desk.Result, error) { return r, err }
 }

@@ -60,15 +60,19 @@ func waitingHead(r api.Request, may May, now time.Time) Head {
 		last := given[len(given)-1]
 		h.Detail = fmt.Sprintf("%d of %d. %s approved at %s. ", len(given), r.Quorum, last.Name, clock(last.At, now))
 	}
+	once := "Once it is approved"
+	if may.Approve {
+		once = "If you approve"
+	}
 	switch {
 	case r.Executor == api.ByCaller && r.Waiting > 0:
 		h.Detail += "The agent is connected and performs the call itself."
 	case r.Executor == api.ByCaller:
 		h.Detail += "The agent performs the call itself when it returns, until " + clock(r.ExpiresAt, now) + "."
 	case r.Waiting > 0:
-		h.Detail += "The agent is connected: if you approve, this runs now."
+		h.Detail += "The agent is connected. " + once + ", this runs now."
 	default:
-		h.Detail += "The agent is not waiting. If you approve, this runs when it returns, until " + clock(r.ExpiresAt, now) + "."
+		h.Detail += "The agent is not waiting. " + once + ", this runs when it returns, until " + clock(r.ExpiresAt, now) + "."
 	}
 	return h
 }
