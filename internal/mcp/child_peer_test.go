@@ -244,6 +244,7 @@ var peerRaw = map[string]string{
 	"broken":      `{"jsonrpc":"2.0","id":ID,"result":{"n":1`,
 	"breaks":      `{"jsonrpc":"2.0","id":ID,"result":{` + "\n" + `{"jsonrpc":"2.0","id":ID,"result":{` + "\n" + `{"jsonrpc":"2.0","id":ID,"result":{`,
 	"uninvited":   `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":ID,"progress":1}}` + "\n" + `{"jsonrpc":"2.0","id":ID,"result":{}}`,
+	"batch":       `[{"jsonrpc":"2.0","method":"notifications/message","params":{}},{"jsonrpc":"2.0","id":ID,"result":{"n":1}}]`,
 	"both":        `{"jsonrpc":"2.0","id":ID,"result":{"n":1},"error":{"code":1,"message":"x"}}`,
 	"null-error":  `{"id":ID,"result":{"n":1},"error":null}`,
 	"duplicates":  `{"jsonrpc":"2.0","id":ID,"result":{"n":1,"n":2,"s":"\ud800","\u0000":1e999}}`,

@@ -359,6 +359,22 @@ func TestChildStrangeAnswers(t *testing.T) {
 	mustCall(t, u, tool("echo"), nil)
 }
 
+func TestChildBatch(t *testing.T) {
+	target := childTarget(t, "old")
+	stray := &listener{noted: make(chan Message, 1)}
+	target.Stray = stray
+	if m := mustCall(t, dial(t, target), tool("raw:batch"), nil); string(m.Result) != `{"n":1}` {
+		t.Errorf("result %s", m.Result)
+	}
+	<-stray.noted
+	t.Run("not where there are none", func(t *testing.T) {
+		target := childTarget(t, "legacy")
+		target.CallLimit = 50 * time.Millisecond
+		_, err := dial(t, target).Call(t.Context(), "tools/call", tool("raw:batch"), nil)
+		wantLost(t, err, true, ErrCallLimit)
+	})
+}
+
 // MCP-17: an answer over the size limit ends its call and no other.
 func TestChildOversize(t *testing.T) {
 	target := childTarget(t, "legacy")

@@ -55,6 +55,7 @@ func BenchmarkUpstreamCall(b *testing.B) {
 			}
 			req.Header.Set("Content-Type", "application/json")
 			req.Header.Set("Accept", "application/json, text/event-stream")
+			req.Header.Set("Accept-Encoding", "identity")
 			resp, err := client.Do(req)
 			if err != nil {
 				b.Fatal(err)

@@ -727,29 +727,30 @@ func TestRemoteSession(t *testing.T) {
 
 // Sent is false only when nothing was written.
 func TestRemoteSent(t *testing.T) {
-	both(t, func(t *testing.T, s *site) {
-		newSite(t, s)
-		target := s.target()
-		refuse := make(chan struct{}, 1)
-		target.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if len(refuse) > 0 {
-				return nil, errors.New("refused")
-			}
-			return (&net.Dialer{}).DialContext(ctx, network, addr)
+	s := newSite(t, &site{modern: true})
+	s.Config.SetKeepAlivesEnabled(false) // a connection for every message
+	target := s.target()
+	var refuse atomic.Bool
+	target.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if refuse.Load() {
+			return nil, errors.New("refused")
 		}
-		u := dial(t, target)
-		u.(*Remote).transport.CloseIdleConnections()
-		refuse <- struct{}{}
-		_, err := u.Call(t.Context(), "tools/call", tool("x"), nil)
-		wantLost(t, err, false, nil)
-		if err := u.Notify(t.Context(), "notifications/x", nil); err == nil {
-			t.Error("notified")
-		} else {
-			wantLost(t, err, false, nil)
-		}
-		<-refuse
-		mustCall(t, u, tool("x"), nil)
-	})
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	}
+	u := dial(t, target)
+	refuse.Store(true)
+	_, err := u.Call(t.Context(), "tools/call", tool("x"), nil)
+	wantLost(t, err, false, nil)
+	wantLost(t, u.Notify(t.Context(), "notifications/x", nil), false, nil)
+	refuse.Store(false)
+	mustCall(t, u, tool("x"), nil)
+	if err := u.Notify(t.Context(), "notifications/x", []byte(`{"n":1.10}`)); err != nil {
+		t.Fatal(err)
+	}
+	v := s.visits("notifications/x")[0]
+	if string(v.Params) != `{"n":1.10}` || v.header.Get("Mcp-Method") != "notifications/x" || v.header.Get("Mcp-Protocol-Version") != "2026-07-28" {
+		t.Errorf("came %s with %v", v.body, v.header)
+	}
 }
 
 func TestRemoteStandingStream(t *testing.T) {
