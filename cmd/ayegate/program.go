@@ -200,7 +200,13 @@ func (p *program) target(id string, s config.Server) mcp.Target {
 		}
 		return t
 	}
-	t.Command = &mcp.Command{Path: s.Command, Args: s.Args, Dir: within(p.dir, s.Dir), Environ: os.Environ()}
+	// A server starts in the configuration's folder, never in the one ayegate was
+	// started in: that may be an agent's workspace, and its files would be the
+	// server's settings (POL-17).
+	t.Command = &mcp.Command{Path: s.Command, Args: s.Args, Dir: filepath.Join(p.dir, s.Dir), Environ: os.Environ()}
+	if filepath.IsAbs(s.Dir) {
+		t.Command.Dir = s.Dir
+	}
 	for name, v := range s.Env {
 		t.Command.Env = append(t.Command.Env, name+"="+v)
 	}
