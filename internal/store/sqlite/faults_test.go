@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -187,6 +188,50 @@ func TestGroupCommit(t *testing.T) {
 		t.Fatalf("201 changes took %d commits, want 2", commits)
 	}
 	storetest.Consistent(t, s)
+}
+
+// TestErasedInTheSameTransaction: a change that shares a transaction with erasing
+// does not bring back what was erased.
+func TestErasedInTheSameTransaction(t *testing.T) {
+	s := inside(t, nil)
+	r, asked, claimed := storetest.Running(1, s.Now())
+	if err := s.Create(t.Context(), r, []ledger.Event{asked, claimed}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Change(t.Context(), r.ID, storetest.Finish(r.Claimed.ID, bytes.Repeat([]byte("x"), 3*inline))); err != nil {
+		t.Fatal(err)
+	}
+	gate, reached := make(chan struct{}), make(chan struct{}, 10)
+	commit := s.w.commit
+	s.w.commit = func() error {
+		reached <- struct{}{}
+		<-gate
+		return commit()
+	}
+	var all sync.WaitGroup
+	wait := func(queued int, do func() error) {
+		all.Go(func() {
+			if err := do(); err != nil {
+				t.Error(err)
+			}
+		})
+		for len(s.w.queue) < queued {
+			runtime.Gosched()
+		}
+	}
+	wait(0, func() error { _, err := ask(t.Context(), s, 2); return err })
+	<-reached
+	wait(1, func() error { _, err := s.EraseResults(t.Context(), s.Now().Add(time.Hour)); return err })
+	wait(2, func() error {
+		_, err := s.Change(t.Context(), r.ID, func(r *approval.Request, now time.Time) (ledger.Event, error) { return r.PickUp(now) })
+		return err
+	})
+	close(gate)
+	all.Wait()
+	got, err := reopened(t, s).Get(t.Context(), r.ID)
+	if err != nil || got.Execution.Result != nil || got.Execution.PickedUp.IsZero() {
+		t.Fatalf("%v, %v", got, err)
+	}
 }
 
 // TestSlowStore is RACE-24: while the disk hangs, what waits is bounded, callers

@@ -72,11 +72,16 @@ func lives(t *testing.T, dir string, n int) {
 
 func create(t *testing.T, s store.Store, n int) *approval.Request {
 	t.Helper()
-	r, e := approval.Open(storetest.Opening(n), s.Now())
-	if err := s.Create(t.Context(), r, []ledger.Event{e}); err != nil {
+	r, es := opening(s, n)
+	if err := s.Create(t.Context(), r, es); err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+func opening(s store.Store, n int) (*approval.Request, []ledger.Event) {
+	r, e := approval.Open(storetest.Opening(n), s.Now())
+	return r, []ledger.Event{e}
 }
 
 // TestOneWriter: a second process is told who has the database; readers are

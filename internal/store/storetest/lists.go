@@ -149,6 +149,7 @@ func orders(s *scenario) {
 // cursors: whoever turns pages sees every request that was there all the time,
 // once, whatever comes and ends meanwhile.
 func cursors(s *scenario) {
+	const size = 4 // three requests each are of one moment: pages end among them
 	for _, order := range []store.Order{store.NewestFirst, store.DeadlineFirst} {
 		base := 1000 * int(order)
 		stays := map[approval.ID]int{}
@@ -161,7 +162,7 @@ func cursors(s *scenario) {
 				s.forward(time.Millisecond)
 			}
 		}
-		f := store.Filter{Order: order, States: []approval.State{approval.Pending}, Limit: 3}
+		f := store.Filter{Order: order, States: []approval.State{approval.Pending}, Limit: size}
 		for n := 1; ; n += 2 {
 			page := s.list(f)
 			for _, r := range page {
@@ -169,10 +170,10 @@ func cursors(s *scenario) {
 					stays[r.ID]++
 				}
 			}
-			if len(page) < 3 {
+			if len(page) < size {
 				break
 			}
-			f.After = order.Place(page[2])
+			f.After = order.Place(page[size-1])
 			s.create(Opening(base + 100 + n)) // comes
 			if n < 40 {
 				_, err := s.Change(s.Context(), ID(base+n), cancel) // goes
