@@ -74,17 +74,10 @@ func TestChildAsk(t *testing.T) {
 func TestChildAskSerialises(t *testing.T) {
 	u := dial(t, childTarget(t, "legacy"))
 	ctx, cancel := context.WithCancel(t.Context())
-	hung := make(chan error, 1)
-	go func() {
-		_, err := u.Call(ctx, "tools/call", tool("hang"), &listener{ask: func(context.Context, Message) ([]byte, *Error) {
-			t.Error("the other call was asked")
-			return nil, nil
-		}})
-		hung <- err
-	}()
-	for len(u.(*Child).inFlight()) == 0 {
-		mustCall(t, u, tool("echo"), nil)
-	}
+	hung := hang(ctx, u, &listener{ask: func(context.Context, Message) ([]byte, *Error) {
+		t.Error("the other call was asked")
+		return nil, nil
+	}})
 	never := &listener{ask: func(context.Context, Message) ([]byte, *Error) {
 		t.Error("asked while two calls were in flight")
 		return nil, nil

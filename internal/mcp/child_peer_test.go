@@ -183,6 +183,9 @@ func (p *peer) call(m peerMessage, line []byte) {
 	word, arg, _ := strings.Cut(params.Name, ":")
 	switch word {
 	case "hang":
+		if token != nil {
+			p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, token)
+		}
 	case "die":
 		os.Exit(3)
 	case "answer-and-die":

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -97,6 +98,17 @@ func mustCall(t *testing.T, u Upstream, params []byte, to Answers) Message {
 		t.Fatalf("call %s: %v", params, err)
 	}
 	return m
+}
+
+// hang starts a call that the server never answers, and returns when the server has it.
+func hang(ctx context.Context, u Upstream, to *listener) (ended chan error) {
+	to.noted, ended = make(chan Message, 1), make(chan error, 1)
+	go func() {
+		_, err := u.Call(ctx, "tools/call", []byte(`{"name":"hang","_meta":{"progressToken":1}}`), to)
+		ended <- err
+	}()
+	<-to.noted
+	return ended
 }
 
 // wantLost checks that a call failed without a response.
@@ -381,11 +393,7 @@ func TestChildOversize(t *testing.T) {
 	target.MaxMessage = 256 << 10
 	u := dial(t, target)
 	hanging, stop := context.WithCancel(t.Context())
-	hung := make(chan error, 1)
-	go func() {
-		_, err := u.Call(hanging, "tools/call", tool("hang"), nil)
-		hung <- err
-	}()
+	hung := hang(hanging, u, &listener{})
 	for _, name := range []string{"big", "big-last"} {
 		_, err := u.Call(t.Context(), "tools/call", tool(name), nil)
 		wantLost(t, err, true, ErrTooLarge)
@@ -402,15 +410,7 @@ func TestChildCancel(t *testing.T) {
 	u := dial(t, target)
 
 	ctx, cancel := context.WithCancelCause(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := u.Call(ctx, "tools/call", tool("hang"), nil)
-		ended <- err
-	}()
-	mustCall(t, u, tool("echo"), nil) // the hanging call has been sent, or will be
-	for len(u.(*Child).inFlight()) == 0 {
-		mustCall(t, u, tool("echo"), nil)
-	}
+	ended := hang(ctx, u, &listener{})
 	id := u.(*Child).inFlight()[0]
 	cancel(ErrCancelled)
 	wantLost(t, <-ended, true, ErrCancelled)
@@ -443,14 +443,7 @@ func TestChildTimeLimit(t *testing.T) {
 
 func TestChildDeath(t *testing.T) {
 	u := dial(t, childTarget(t, "legacy"))
-	hung := make(chan error, 1)
-	go func() {
-		_, err := u.Call(t.Context(), "tools/call", tool("hang"), nil)
-		hung <- err
-	}()
-	for len(u.(*Child).inFlight()) == 0 {
-		mustCall(t, u, tool("echo"), nil)
-	}
+	hung := hang(t.Context(), u, &listener{})
 	_, err := u.Call(t.Context(), "tools/call", tool("die"), nil)
 	wantLost(t, err, true, nil)
 	wantLost(t, <-hung, true, nil)
@@ -485,6 +478,9 @@ func TestChildStopsReading(t *testing.T) {
 		_, err := u.Call(ctx, "tools/call", []byte(`{"name":"echo","fill":"`+strings.Repeat("x", 1<<20)+`"}`), nil)
 		ended <- err
 	}()
+	for len(u.(*Child).inFlight()) == 0 {
+		runtime.Gosched()
+	}
 	for { // until the writer is stuck
 		soon, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		_, err := u.Call(soon, "tools/call", tool("echo"), nil)
@@ -538,14 +534,7 @@ func TestChildCloseEndsTheGroup(t *testing.T) {
 
 func TestChildCloseFailsCalls(t *testing.T) {
 	u := dial(t, childTarget(t, "legacy"))
-	hung := make(chan error, 1)
-	go func() {
-		_, err := u.Call(t.Context(), "tools/call", tool("hang"), nil)
-		hung <- err
-	}()
-	for len(u.(*Child).inFlight()) == 0 {
-		mustCall(t, u, tool("echo"), nil)
-	}
+	hung := hang(t.Context(), u, &listener{})
 	_ = u.Close()
 	wantLost(t, <-hung, true, ErrUpstreamClosed)
 	_, err := u.Call(t.Context(), "tools/call", tool("echo"), nil)
