@@ -26,22 +26,21 @@ func (d *Desk) Decide(ctx context.Context, by identity.Human, id approval.ID, de
 	if err != nil {
 		return r, err
 	}
-	charges := d.decisionCharges(r, dec)
 	r, err = d.change(ctx, id, func(r *approval.Request, now time.Time) (ledger.Event, error) {
 		return r.Decide(dec, now)
-	}, charges...)
+	}, d.decisionCharges(r, dec)...)
+	d.tallies.moved()
+	err = certain(r, err, func(r *approval.Request) bool { return recorded(r, dec) })
 	switch {
 	case errors.Is(err, approval.ErrExpired):
 		return d.expire(ctx, id, err)
-	case errors.Is(err, store.ErrInDoubt) && r != nil && recorded(r, dec):
-		err = nil // the reply was lost, the decision was not
 	case err != nil:
 		return d.with(ctx, id, err)
 	}
-	if !dec.Approve && err == nil {
+	if !dec.Approve {
 		d.afterDenial(ctx, r)
 	}
-	return r, err
+	return r, nil
 }
 
 // recorded reports whether a decision is on a request.
@@ -64,13 +63,12 @@ func (d *Desk) refresh(ctx context.Context, id approval.ID) (*approval.Request, 
 	if !r.State.Open() || r.Verdict.Revision == d.policy.Load().Revision() {
 		return r, nil
 	}
-	v, _, settle, err := d.judge(ctx, r.From, r.Call, d.tool(r))
+	v, err := d.judgeAgain(ctx, r, deciding)
 	if err != nil {
 		return r, err
 	}
-	defer settle()
 	r, err = d.change(ctx, id, func(r *approval.Request, now time.Time) (ledger.Event, error) {
-		return r.Rejudge(v, now)
+		return r.Rejudge(v.Verdict, now)
 	})
 	if errors.Is(err, approval.ErrNotPending) {
 		return d.with(ctx, id, nil)
@@ -89,7 +87,9 @@ func (d *Desk) tool(r *approval.Request) Tool {
 
 // with returns the request as it stands beside an error.
 func (d *Desk) with(ctx context.Context, id approval.ID, err error) (*approval.Request, error) {
-	r, readErr := d.store.Get(context.WithoutCancel(ctx), id)
+	ctx, cancel := outlast(ctx)
+	defer cancel()
+	r, readErr := d.store.Get(ctx, id)
 	return r, errors.Join(err, readErr)
 }
 
@@ -117,19 +117,27 @@ func (d *Desk) decisionCharges(r *approval.Request, dec approval.Decision) []sto
 }
 
 // afterDenial pauses the session when a limit on denials is reached. The denial
-// itself stands whatever happens here.
+// itself stands whatever happens here, and the next call of the session is judged
+// by the same limit.
 func (d *Desk) afterDenial(ctx context.Context, r *approval.Request) {
-	v, _, settle, err := d.judge(ctx, r.From, r.Call, d.tool(r))
+	v, err := d.judgeAgain(ctx, r, deciding)
+	if err == nil && v.Pause {
+		err = d.pauseSession(ctx, r.From, v)
+	}
 	if err != nil {
-		d.log.Error("limits after a denial could not be judged", "request", r.ID, "err", err)
-		return
+		d.log.Error("a denial did not pause its session yet", "request", r.ID, "err", err)
 	}
-	settle()
-	if v.Pause {
-		if err := d.pauseSession(ctx, r.From, v.Rule); err != nil {
-			d.log.Error("session could not be paused", "request", r.ID, "err", err)
-		}
+}
+
+// Explain tells a person what the policy in force says of a call that from would
+// ask for now. It counts for no limit and leaves no trace.
+func (d *Desk) Explain(ctx context.Context, by identity.Human, from identity.Agent, c call.Call) (policy.Verdict, error) {
+	if by.IsZero() {
+		return policy.Verdict{}, approval.ErrNoPerson
 	}
+	t, _ := d.Tool(c.Server(), c.Tool())
+	v, err := d.judge(ctx, from, c, t, looking, time.Time{})
+	return v.Verdict, err
 }
 
 // Extend gives people more time.
@@ -142,34 +150,42 @@ func (d *Desk) Revoke(ctx context.Context, by identity.Human, id approval.ID) (*
 	if by.IsZero() {
 		return nil, approval.ErrNoPerson
 	}
-	return d.change(ctx, id, func(r *approval.Request, now time.Time) (ledger.Event, error) {
+	r, err := d.change(ctx, id, func(r *approval.Request, now time.Time) (ledger.Event, error) {
 		if err := approval.Entitled(r.Verdict.Of, by, r.From, false); err != nil && by.Subject() != r.From.Owner {
 			return ledger.Event{}, err
 		}
 		return r.Cancel(human(by), approval.ByPerson, now)
 	})
+	return r, certain(r, err, isCancelled)
 }
 
 // Withdraw ends an agent's own open request. Once it was claimed it is too late:
 // [approval.ErrClaimed].
 func (d *Desk) Withdraw(ctx context.Context, from identity.Agent, id approval.ID) (*approval.Request, error) {
-	return d.change(ctx, id, func(r *approval.Request, now time.Time) (ledger.Event, error) {
+	r, err := d.change(ctx, id, func(r *approval.Request, now time.Time) (ledger.Event, error) {
 		if !owns(from, r) {
 			return ledger.Event{}, store.ErrNotFound
 		}
 		return r.Cancel(agent(from), approval.ByAgent, now)
 	})
+	return r, certain(r, err, isCancelled)
 }
+
+func isCancelled(r *approval.Request) bool { return r.State == approval.Cancelled }
 
 // Resolve is a person's word on an unknown outcome.
 func (d *Desk) Resolve(ctx context.Context, by identity.Human, id approval.ID, o approval.Outcome, note string) (*approval.Request, error) {
-	return d.change(ctx, id, func(r *approval.Request, now time.Time) (ledger.Event, error) {
+	r, err := d.change(ctx, id, func(r *approval.Request, now time.Time) (ledger.Event, error) {
 		return r.Resolve(by, o, clip(note, 2000), now)
+	})
+	return r, certain(r, err, func(r *approval.Request) bool {
+		return r.State.Final() && r.Execution.Outcome == o && r.Execution.By == by.Subject()
 	})
 }
 
-// void cancels every open request that match selects.
-func (d *Desk) void(ctx context.Context, why approval.Cause, f store.Filter) (int, error) {
+// void cancels every open request that f selects. One that cannot be changed does
+// not keep the others open.
+func (d *Desk) void(ctx context.Context, why approval.Cause, f store.Filter) (n int, err error) {
 	f.States = []approval.State{approval.Pending, approval.Approved}
 	var ids []approval.ID
 	for r, err := range d.store.List(ctx, f) {
@@ -178,17 +194,18 @@ func (d *Desk) void(ctx context.Context, why approval.Cause, f store.Filter) (in
 		}
 		ids = append(ids, r.ID)
 	}
-	for i, id := range ids {
-		_, err := d.change(ctx, id, func(r *approval.Request, now time.Time) (ledger.Event, error) {
+	var errs []error
+	for _, id := range ids {
+		r, err := d.change(ctx, id, func(r *approval.Request, now time.Time) (ledger.Event, error) {
 			return r.Cancel(system(), why, now)
 		})
-		if err != nil && !errors.Is(err, approval.ErrClaimed) && !errors.Is(err, approval.ErrEnded) {
-			return i, err
+		err = certain(r, err, isCancelled)
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, approval.ErrClaimed) && !errors.Is(err, approval.ErrEnded):
+			errs = append(errs, err)
 		}
 	}
-	return len(ids), nil
+	return n, errors.Join(errs...)
 }
-
-// definitionOf is the tool's definition as it stands now; a request whose tool
-// is not pinned keeps its own.
-func (d *Desk) definitionOf(r *approval.Request) call.Hash { return d.tool(r).Definition }

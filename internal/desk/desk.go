@@ -25,6 +25,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,11 +67,16 @@ type Desk struct {
 	policy atomic.Pointer[policy.Policy]
 	paused atomic.Bool
 
-	random  sync.Mutex // guards cfg.Rand
-	waiters waiters
-	twins   keyed    // one at a time per agent and call: two equal calls must find each other
-	owed    reserved // charges judged but not yet committed
-	pins    pins
+	inForce  gate       // what judging rests on: policy, pins, the kill switch
+	random   sync.Mutex // guards cfg.Rand
+	waiters  waiters
+	twins    keyed // one at a time per agent and call: two equal calls must find each other
+	tallies  tallies
+	places   places
+	effects  effects
+	pins     pins
+	sessions sessions
+	forgot   time.Time // when tallies were folded last; the sweeper's own
 }
 
 // New makes a desk over a store. Call [Desk.Recover] before the first request.
@@ -87,7 +93,7 @@ func New(cfg Config) (*Desk, error) {
 	if cfg.Sweep == 0 {
 		cfg.Sweep = time.Second
 	}
-	d := &Desk{cfg: cfg, store: cfg.Store, log: cfg.Log}
+	d := &Desk{cfg: cfg, store: cfg.Store, log: cfg.Log, inForce: newGate()}
 	d.policy.Store(cfg.Policy)
 	id, err := d.newUUID()
 	if err != nil {
@@ -100,14 +106,20 @@ func New(cfg Config) (*Desk, error) {
 // Policy is the policy in force.
 func (d *Desk) Policy() *policy.Policy { return d.policy.Load() }
 
-// SetPolicy puts another policy in force, from the next judgement on. Requests
-// that are open are judged again when somebody decides or claims.
+// SetPolicy puts another policy in force: once it returned, no claim starts that
+// was judged by the one before (POL-12). Requests that are open are judged again
+// when somebody decides or claims.
 func (d *Desk) SetPolicy(ctx context.Context, name string, p *policy.Policy) error {
+	open, err := d.inForce.shut(ctx)
+	if err != nil {
+		return err
+	}
+	defer open()
 	was := d.policy.Load().Revision()
 	if was == p.Revision() {
 		return nil
 	}
-	err := d.store.Append(ctx, ledger.Event{
+	err = d.store.Append(ctx, ledger.Event{
 		Kind: ledger.PolicyLoaded, Subject: name, Actor: system(),
 		Data: []ledger.Field{ledger.String(ledger.FieldPolicy, p.Revision()), ledger.String(ledger.FieldWas, was)},
 	})
@@ -151,6 +163,22 @@ func (d *Desk) GetOwn(ctx context.Context, from identity.Agent, id approval.ID) 
 	return r, nil
 }
 
+// FindOwn returns an agent's own request by its id or by its short code, in any
+// case. Somebody else's and an absent one are the same: [store.ErrNotFound].
+func (d *Desk) FindOwn(ctx context.Context, from identity.Agent, name string) (*approval.Request, error) {
+	if len(name) == len("00000000-0000-0000-0000-000000000000") {
+		return d.GetOwn(ctx, from, approval.ID(strings.ToLower(name)))
+	}
+	r, err := d.store.ByCode(ctx, strings.ToUpper(name))
+	if err != nil {
+		return nil, err
+	}
+	if !owns(from, r) {
+		return nil, store.ErrNotFound
+	}
+	return r, nil
+}
+
 // owns reports whether a request is an agent's own. The credential is the
 // principal: a session that ended does not take its requests along, or a client
 // that was killed while it waited could never ask again.
@@ -167,11 +195,15 @@ func (d *Desk) facts(from identity.Agent, t Tool) policy.Facts {
 
 // change runs a move and wakes whoever waits for the request. When the store
 // does not say whether it committed, the stored request is read again and
-// returned with the error, so that callers can tell by the claim id.
+// returned with the error, so that callers can tell by what it shows; whoever
+// waits is woken again later, for the change may still come.
 func (d *Desk) change(ctx context.Context, id approval.ID, move store.Move, charges ...store.Charge) (*approval.Request, error) {
 	r, err := d.store.Change(ctx, id, move, charges...)
 	if errors.Is(err, store.ErrInDoubt) {
-		if again, readErr := d.store.Get(context.WithoutCancel(ctx), id); readErr == nil {
+		d.waiters.doubt(id, d.store.Now())
+		late, cancel := outlast(ctx)
+		defer cancel()
+		if again, readErr := d.store.Get(late, id); readErr == nil {
 			r = again
 		}
 	}
@@ -179,6 +211,22 @@ func (d *Desk) change(ctx context.Context, id approval.ID, move store.Move, char
 		d.waiters.wake(id)
 	}
 	return r, err
+}
+
+// certain takes the doubt out of a change that the request, read again, shows.
+func certain(r *approval.Request, err error, made func(*approval.Request) bool) error {
+	if errors.Is(err, store.ErrInDoubt) && r != nil && made(r) {
+		return nil
+	}
+	return err
+}
+
+// patience is how long the desk goes on with what must be known or written after
+// its caller gave up: a store that hangs must not keep goroutines for ever.
+const patience = 5 * time.Second
+
+func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
 
 func system() ledger.Actor { return ledger.Actor{Kind: ledger.System, ID: "ayegate"} }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ayegate/ayegate/api"
 	"github.com/ayegate/ayegate/internal/approval"
 	"github.com/ayegate/ayegate/internal/call"
 	"github.com/ayegate/ayegate/internal/identity"
@@ -42,7 +41,7 @@ var (
 // The effect and its record do not depend on ctx being alive at the end: an asker
 // that hangs up does not undo a call that was sent.
 func (d *Desk) Execute(ctx context.Context, from identity.Agent, t *Ticket, do Do) (*approval.Request, Result, error) {
-	if t.Claim != "" {
+	if t.Claim != "" && d.effects.begin(t.Claim) {
 		return d.run(ctx, t.Request, t.Claim, do)
 	}
 	r, claim, err := d.claim(ctx, from, t.Request.ID, approval.Claim{Holder: d.holder})
@@ -52,6 +51,9 @@ func (d *Desk) Execute(ctx context.Context, from identity.Agent, t *Ticket, do D
 	}
 	if err != nil {
 		return r, Result{}, err
+	}
+	if !d.effects.begin(claim) { // it took longer than a claim may
+		return r, Result{}, approval.ErrClaimed
 	}
 	return d.run(ctx, r, claim, do)
 }
@@ -71,36 +73,56 @@ func (d *Desk) claim(ctx context.Context, from identity.Agent, id approval.ID, c
 	if err != nil {
 		return nil, "", err
 	}
-	if d.paused.Load() {
-		return r, "", &Refusal{Code: api.SessionPaused, Of: r, Detail: "all agents are paused"}
+	if r.State != approval.Approved {
+		return r, "", unclaimable(r.State)
 	}
-	v, charges, settle, err := d.judge(ctx, r.From, r.Call, d.tool(r))
+	out, err := d.inForce.pass(ctx)
 	if err != nil {
 		return r, "", err
 	}
-	defer settle()
+	defer out()
+	if d.paused.Load() {
+		return r, "", allPaused(r)
+	}
+	v, err := d.judgeAgain(ctx, r, claiming)
+	if err != nil {
+		return r, "", err
+	}
+	defer v.settle()
+	if err := d.mayStart(ctx, r.From, v); err != nil {
+		return r, "", err
+	}
 	if c.ID, err = d.newUUID(); err != nil {
 		return r, "", err
 	}
-	if c.TokenID == "" {
-		if c.TokenID, err = d.newUUID(); err != nil {
-			return r, "", err
-		}
+	if c.TokenID, err = d.newUUID(); err != nil {
+		return r, "", err
+	}
+	if r.Executor == approval.Gateway {
+		d.effects.add(c.ID, id, d.store.Now())
 	}
 	r, err = d.change(ctx, id, func(r *approval.Request, now time.Time) (ledger.Event, error) {
-		if d.paused.Load() {
-			return ledger.Event{}, &Refusal{Code: api.SessionPaused, Of: r, Detail: "all agents are paused"}
-		}
-		return r.Claim(c, v, d.definitionOf(r), now)
-	}, charged(charges, policy.Sum)...)
-	if errors.Is(err, store.ErrInDoubt) && r != nil && r.Claimed.ID == c.ID {
-		err = nil // committed: the claim is ours
+		return r.Claim(c, v.Verdict, d.tool(r).Definition, now)
+	}, charged(v.charges, policy.Sum)...)
+	err = certain(r, err, func(r *approval.Request) bool { return r.Claimed.ID == c.ID })
+	switch {
+	case errors.Is(err, store.ErrInDoubt):
+		d.effects.owe(c.ID, unsent("the store did not confirm the claim"), "")
+	case err != nil:
+		d.effects.forget(c.ID)
 	}
 	if err != nil {
-		r, err = d.blocked(ctx, id, v, err)
+		r, err = d.blocked(ctx, id, v.Verdict, err)
 		return r, "", err
 	}
 	return r, c.ID, nil
+}
+
+// unclaimable says why a request in a state other than approved is not claimed.
+func unclaimable(s approval.State) error {
+	r := approval.Request{State: s}
+	_, err := r.Claim(approval.Claim{}, policy.Verdict{}, call.Hash{}, time.Time{})
+	return err
 }
 
 // blocked turns a claim that the world no longer allows into the state it means.
@@ -129,14 +151,27 @@ func (d *Desk) blocked(ctx context.Context, id approval.ID, v policy.Verdict, wh
 	return r, why
 }
 
-// run performs a claimed effect and records its outcome.
+// run performs a claimed effect and records its outcome. A Do that panics leaves
+// an outcome that nobody knows.
 func (d *Desk) run(ctx context.Context, r *approval.Request, claim string, do Do) (*approval.Request, Result, error) {
+	if d.paused.Load() { // since the claim
+		r, err := d.finish(ctx, r.ID, claim, unsent("all agents were paused"), "")
+		return r, Result{}, errors.Join(allPaused(r), err)
+	}
+	e, why := approval.Execution{Outcome: approval.InDoubt}, approval.ByCrash
+	returned := false
+	defer func() {
+		if !returned {
+			_, _ = d.finish(ctx, r.ID, claim, e, why) // what cannot be written is owed, and the panic goes on
+		}
+	}()
 	res, err := do(ctx, r.Call, claim)
-	e, why := execution(res, err)
+	returned = true
+	e, why = execution(res, err)
 	if !keeps(r) {
 		e.Result = nil
 	}
-	r, err = d.finish(context.WithoutCancel(ctx), r.ID, claim, e, why)
+	r, err = d.finish(ctx, r.ID, claim, e, why)
 	return r, res, err
 }
 
@@ -167,10 +202,9 @@ func execution(res Result, err error) (e approval.Execution, why approval.Cause)
 	return approval.Execution{Outcome: approval.InDoubt}, why
 }
 
-// finish records an outcome and does not give up at once: a store that hiccups
-// here would leave a finished call as one nobody knows about.
-func (d *Desk) finish(ctx context.Context, id approval.ID, claim string, e approval.Execution, why approval.Cause) (*approval.Request, error) {
-	move := func(r *approval.Request, now time.Time) (ledger.Event, error) {
+// ending is the move that records an outcome, however often it is tried.
+func ending(claim string, e approval.Execution, why approval.Cause) store.Move {
+	return func(r *approval.Request, now time.Time) (ledger.Event, error) {
 		switch {
 		case r.Claimed.ID != claim:
 			return ledger.Event{}, approval.ErrWrongClaim
@@ -181,34 +215,49 @@ func (d *Desk) finish(ctx context.Context, id approval.ID, claim string, e appro
 		}
 		return r.Finish(claim, e, now)
 	}
-	wait := 10 * time.Millisecond
-	for {
+}
+
+// finish records an outcome, whether or not the asker is still there, and does
+// not give up at once: a store that hiccups here would leave a finished call as
+// one nobody knows about. What the store will not take now is left to the sweeper.
+func (d *Desk) finish(ctx context.Context, id approval.ID, claim string, e approval.Execution, why approval.Cause) (*approval.Request, error) {
+	ctx, cancel := outlast(ctx)
+	defer cancel()
+	move := ending(claim, e, why)
+	for wait := 10 * time.Millisecond; ; wait *= 2 {
 		r, err := d.change(ctx, id, move)
-		if err == nil || !errors.Is(err, store.ErrInDoubt) && !errors.Is(err, store.ErrUnavailable) || wait > time.Second {
-			if err != nil {
-				return r, fmt.Errorf("%w: %w", ErrNotRecorded, err)
-			}
+		if err == nil {
+			d.effects.forget(claim)
 			return r, nil
 		}
-		pause := time.NewTimer(wait)
-		select {
-		case <-pause.C:
-			wait *= 2
-		case <-ctx.Done():
-			pause.Stop()
-			return r, ctx.Err()
+		again := errors.Is(err, store.ErrInDoubt) || errors.Is(err, store.ErrUnavailable)
+		if !again || wait > time.Second || !sleep(ctx, wait) {
+			d.effects.owe(claim, e, why)
+			return r, fmt.Errorf("%w: %w", ErrNotRecorded, err)
 		}
 	}
 }
 
+// sleep reports whether the time passed before ctx ended.
+func sleep(ctx context.Context, t time.Duration) bool {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // ErrNotRecorded says that an effect may have happened and its outcome could not
-// be written: the request stays executing until recovery calls it unknown.
+// be written yet: the sweeper goes on trying, and recovery calls it unknown.
 var ErrNotRecorded = errors.New("the outcome could not be recorded")
 
 // PickedUp notes that the asker received the outcome of an approved call.
 func (d *Desk) PickedUp(ctx context.Context, id approval.ID) error {
-	_, err := d.change(context.WithoutCancel(ctx), id, func(r *approval.Request, now time.Time) (ledger.Event, error) {
-		return r.PickUp(now)
-	})
+	ctx, cancel := outlast(ctx)
+	defer cancel()
+	_, err := d.change(ctx, id, func(r *approval.Request, now time.Time) (ledger.Event, error) { return r.PickUp(now) })
 	return err
 }

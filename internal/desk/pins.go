@@ -94,20 +94,14 @@ func (d *Desk) Offer(ctx context.Context, server, tool string, raw []byte) (Pin,
 	if pin, ok := d.pins.get(server, tool); ok && pin.Definition == def {
 		return pin, nil
 	}
-	var pin Pin
-	err = d.store.Update(ctx, kindPin, server+"."+tool, func(old []byte, _ time.Time) ([]byte, ledger.Event, error) {
-		was, known, err := decodePin(old)
-		if err != nil {
-			return nil, ledger.Event{}, err
-		}
-		pin, err = was, nil
+	pin, err := d.repin(ctx, server, tool, func(was Pin, known bool) (Pin, ledger.Event, error) {
+		pin := was
 		var e ledger.Event
 		switch {
 		case !known:
 			pin = Pin{Server: server, Tool: tool, Definition: def, Accepted: true, Raw: raw}
 			e = pinEvent(ledger.DefinitionPinned, pin, system())
 		case was.Definition == def:
-			return old, ledger.Event{}, nil
 		case !was.Accepted && was.Was == def: // it changed back
 			pin = Pin{Server: server, Tool: tool, Definition: def, Accepted: true, Raw: raw}
 			e = pinEvent(ledger.DefinitionAccepted, pin, system())
@@ -118,13 +112,11 @@ func (d *Desk) Offer(ctx context.Context, server, tool string, raw []byte) (Pin,
 			}
 			e = pinEvent(ledger.DefinitionChanged, pin, system())
 		}
-		value, err := encodePin(pin)
-		return value, e, err
+		return pin, e, nil
 	})
 	if err != nil {
 		return Pin{}, err
 	}
-	d.pins.set(pin)
 	if !pin.Accepted {
 		if _, err := d.void(ctx, approval.ByDefinition, store.Filter{Server: server, Tool: tool}); err != nil {
 			return pin, err
@@ -138,24 +130,41 @@ func (d *Desk) Accept(ctx context.Context, by identity.Human, server, tool strin
 	if by.IsZero() {
 		return Pin{}, approval.ErrNoPerson
 	}
-	var pin Pin
-	err := d.store.Update(ctx, kindPin, server+"."+tool, func(old []byte, _ time.Time) ([]byte, ledger.Event, error) {
-		was, known, err := decodePin(old)
+	return d.repin(ctx, server, tool, func(was Pin, known bool) (Pin, ledger.Event, error) {
 		switch {
-		case err != nil:
-			return nil, ledger.Event{}, err
 		case !known:
-			return nil, ledger.Event{}, store.ErrNotFound
+			return Pin{}, ledger.Event{}, store.ErrNotFound
 		case was.Definition != seen:
-			return nil, ledger.Event{}, approval.ErrStale
+			return Pin{}, ledger.Event{}, approval.ErrStale
+		case was.Accepted:
+			return was, ledger.Event{}, nil
 		}
-		pin = was
-		if was.Accepted {
-			return old, ledger.Event{}, nil
-		}
+		pin := was
 		pin.Accepted, pin.Before = true, nil
 		e := pinEvent(ledger.DefinitionAccepted, pin, human(by))
 		pin.Was = call.Hash{}
+		return pin, e, nil
+	})
+}
+
+// repin changes a pin, in the store and here, while no claim is being made: once
+// it returned, nothing that was judged by the pin before starts.
+func (d *Desk) repin(ctx context.Context, server, tool string, edit func(was Pin, known bool) (Pin, ledger.Event, error)) (Pin, error) {
+	open, err := d.inForce.shut(ctx)
+	if err != nil {
+		return Pin{}, err
+	}
+	defer open()
+	var pin Pin
+	err = d.store.Update(ctx, kindPin, server+"."+tool, func(old []byte, _ time.Time) ([]byte, ledger.Event, error) {
+		was, known, err := decodePin(old)
+		if err != nil {
+			return nil, ledger.Event{}, err
+		}
+		var e ledger.Event
+		if pin, e, err = edit(was, known); err != nil || e.IsZero() {
+			return old, ledger.Event{}, err
+		}
 		value, err := encodePin(pin)
 		return value, e, err
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ayegate/ayegate/api"
 	"github.com/ayegate/ayegate/internal/approval"
@@ -34,7 +35,7 @@ type Ask struct {
 type Ticket struct {
 	Request *approval.Request
 	// Claim is set when the call was allowed and this ticket holds its claim: the
-	// intent is durable, [Desk.Execute] may start.
+	// intent is durable, [Desk.Execute] may start it, once, within a minute.
 	Claim string
 	// Attached says that the request existed before: this is a re-issue.
 	Attached bool
@@ -70,34 +71,59 @@ func (d *Desk) Submit(ctx context.Context, a Ask) (*Ticket, error) {
 	case a.Executor != approval.Gateway && a.Executor != approval.Caller:
 		return nil, ErrNoExecutor
 	case d.paused.Load():
-		return nil, &Refusal{Code: api.SessionPaused, Detail: "all agents are paused"}
+		return nil, allPaused(nil)
 	}
 	if a.Key != "" {
 		if t, err := d.byKey(ctx, a); t != nil || err != nil {
 			return t, err
 		}
 	}
-	v, charges, settle, err := d.judge(ctx, a.From, a.Call, a.Tool)
+	out, err := d.inForce.pass(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer settle()
-	if v.Pause {
-		if err := d.pauseSession(ctx, a.From, v.Rule); err != nil {
-			return nil, err
-		}
+	defer out()
+	if err := d.offered(a); err != nil {
+		return nil, err
 	}
-	if err := d.mayAsk(ctx, a.From, v); err != nil {
+	v, err := d.judge(ctx, a.From, a.Call, a.Tool, asking, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	defer v.settle()
+	if err := d.mayStart(ctx, a.From, v); err != nil {
 		return nil, err
 	}
 	switch v.Effect {
 	case policy.Allow:
-		return d.allow(ctx, a, v, charges)
+		return d.allow(ctx, a, v)
 	case policy.Ask:
-		return d.ask(ctx, a, v, charges)
+		return d.ask(ctx, a, v)
 	case policy.Deny:
 	}
-	return d.create(ctx, a, v, nil)
+	if t, err := d.rejoin(ctx, a, v); t != nil || err != nil {
+		return t, err
+	}
+	return d.create(ctx, a, v.Verdict, nil)
+}
+
+func allPaused(of *approval.Request) *Refusal {
+	return &Refusal{Code: api.SessionPaused, Of: of, Detail: "all agents are paused"}
+}
+
+// offered refuses a call to a tool whose pinned definition is not the one that
+// the asker saw, or is held (MCP-10).
+func (d *Desk) offered(a Ask) error {
+	pin, ok := d.pins.get(a.Call.Server(), a.Call.Tool())
+	switch {
+	case !ok:
+		return nil
+	case !pin.Accepted:
+		return ErrHeldTool
+	case pin.Definition != a.Tool.Definition:
+		return approval.ErrDefinition
+	}
+	return nil
 }
 
 func (d *Desk) byKey(ctx context.Context, a Ask) (*Ticket, error) {
@@ -117,11 +143,14 @@ func (d *Desk) byKey(ctx context.Context, a Ask) (*Ticket, error) {
 
 // allow opens a request that a rule allows. Where the gateway executes, the
 // claim is part of the same commit.
-func (d *Desk) allow(ctx context.Context, a Ask, v policy.Verdict, charges []policy.Charge) (*Ticket, error) {
-	if a.Executor != approval.Gateway {
-		return d.create(ctx, a, v, charged(charges, policy.Count))
+func (d *Desk) allow(ctx context.Context, a Ask, v judgement) (*Ticket, error) {
+	if d.paused.Load() {
+		return nil, allPaused(nil)
 	}
-	return d.create(ctx, a, v, append(charged(charges, policy.Count), charged(charges, policy.Sum)...))
+	if a.Executor != approval.Gateway {
+		return d.create(ctx, a, v.Verdict, charged(v.charges, policy.Count))
+	}
+	return d.create(ctx, a, v.Verdict, charged(v.charges, policy.Count, policy.Sum))
 }
 
 // create opens and stores a request. Short codes are tried until one is free.
@@ -158,36 +187,47 @@ func (d *Desk) create(ctx context.Context, a Ask, v policy.Verdict, charges []st
 			}
 			events = append(events, claimed)
 		}
-		err = d.store.Create(ctx, r, events, charges...)
-		if errors.Is(err, store.ErrInDoubt) && d.created(ctx, r) {
-			err = nil // the reply was lost, the request was not
-		}
-		if errors.Is(err, store.ErrCode) {
+		ticket, err := d.open(ctx, r, events, charges)
+		switch {
+		case err == nil:
+			return ticket, nil
+		case errors.Is(err, store.ErrCode):
 			continue
-		}
-		if errors.Is(err, store.ErrExists) && a.Key != "" {
+		case errors.Is(err, store.ErrExists) && a.Key != "":
 			return d.byKey(ctx, a) // two askers with one key: the other was first
 		}
-		if err != nil {
-			return nil, fmt.Errorf("not recorded, so nothing ran: %w", err)
-		}
-		if claim != "" && d.paused.Load() {
-			return nil, d.unclaim(ctx, r)
-		}
-		return &Ticket{Request: r, Claim: claim}, nil
+		return nil, fmt.Errorf("not recorded, so nothing ran: %w", err)
 	}
 	return nil, fmt.Errorf("no free short code, so nothing ran: %w", store.ErrCode)
 }
 
-// created re-reads after a lost reply whether a request is there.
-func (d *Desk) created(ctx context.Context, r *approval.Request) bool {
-	have, err := d.store.Get(context.WithoutCancel(ctx), r.ID)
-	return err == nil && have.Claimed.ID == r.Claimed.ID
+// open stores a new request. When the reply is lost, the store is asked whether
+// it is there; a claim that may still turn up is left to the sweeper.
+func (d *Desk) open(ctx context.Context, r *approval.Request, events []ledger.Event, charges []store.Charge) (*Ticket, error) {
+	claim := r.Claimed.ID
+	if claim != "" {
+		d.effects.add(claim, r.ID, r.AskedAt)
+	}
+	err := d.store.Create(ctx, r, events, charges...)
+	if errors.Is(err, store.ErrInDoubt) {
+		if d.created(ctx, r) {
+			err = nil // the reply was lost, the request was not
+		} else {
+			d.effects.owe(claim, unsent("the store did not confirm the claim"), "")
+		}
+	} else if err != nil {
+		d.effects.forget(claim)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Ticket{Request: r, Claim: claim}, nil
 }
 
-// unclaim gives back a claim that met the kill switch between judging and
-// committing: nothing was sent.
-func (d *Desk) unclaim(ctx context.Context, r *approval.Request) error {
-	_, err := d.finish(ctx, r.ID, r.Claimed.ID, approval.Execution{Outcome: approval.NotSent, Error: "paused"}, "")
-	return errors.Join(&Refusal{Code: api.SessionPaused, Detail: "all agents are paused"}, err)
+// created re-reads after a lost reply whether a request is there.
+func (d *Desk) created(ctx context.Context, r *approval.Request) bool {
+	late, cancel := outlast(ctx)
+	defer cancel()
+	have, err := d.store.Get(late, r.ID)
+	return err == nil && have.Claimed.ID == r.Claimed.ID
 }

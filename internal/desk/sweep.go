@@ -11,10 +11,6 @@ import (
 	"github.com/ayegate/ayegate/internal/store"
 )
 
-// Lost is how long a caller that redeemed its token may stay silent before its
-// outcome counts as unknown.
-const Lost = 15 * time.Minute
-
 // Recover brings the desk back to where the store is. It must be called once,
 // before any other method, by the one process that owns the store. Calls that
 // were being executed by a process that is gone become unknown: they may have
@@ -55,19 +51,26 @@ func (d *Desk) Recover(ctx context.Context, version string) error {
 }
 
 // VoidAll ends everything that is open because the store is known to have lost
-// something it had promised: a restored backup, a rolled back file.
+// something it had promised: a restored backup, a rolled back file. From the
+// moment it is on record nothing that was asked before is claimed; what could not
+// be ended is named by the error, and calling it again goes on.
 func (d *Desk) VoidAll(ctx context.Context, why string) (int, error) {
-	n, err := d.void(ctx, approval.ByEpoch, store.Filter{})
+	open, err := d.inForce.shut(ctx)
 	if err != nil {
-		return n, err
+		return 0, err
 	}
-	return n, d.store.Append(ctx, ledger.Event{
+	defer open()
+	err = d.store.Append(ctx, ledger.Event{
 		Kind: ledger.EpochBumped, Subject: d.store.Name(), Actor: system(),
 		Data: []ledger.Field{
 			ledger.String(ledger.FieldEpoch, strconv.FormatInt(d.store.Now().UnixNano(), 10)),
 			ledger.String(ledger.FieldCause, clip(why, 500)),
 		},
 	})
+	if err != nil {
+		return 0, err
+	}
+	return d.void(ctx, approval.ByEpoch, store.Filter{})
 }
 
 // Run looks after deadlines until ctx ends.
@@ -86,34 +89,66 @@ func (d *Desk) Run(ctx context.Context) {
 	}
 }
 
-// sweep ends what is past its deadline. The deadline holds without it: a claim
-// or a decision that comes late is refused by the move itself.
+// sweepAtOnce is how many passed deadlines are looked up together.
+const sweepAtOnce = 100
+
+// sweep ends what is past its deadline, records what is owed and tidies up. A
+// deadline holds without it: a claim or a decision that comes late is refused by
+// the move itself. What fails for one request does not keep the others waiting.
 func (d *Desk) sweep(ctx context.Context) error {
 	now := d.store.Now()
+	errs := []error{d.deadlines(ctx, now), d.settle(ctx, now)}
+	d.waiters.again(now)
+	d.tallies.moved()
+	_, err := d.store.EraseResults(ctx, now.Add(-d.cfg.Replay))
+	return errors.Join(append(errs, err, d.fold(ctx, now))...)
+}
+
+func (d *Desk) deadlines(ctx context.Context, now time.Time) error {
+	var errs []error
+	failed := make(map[approval.ID]bool)
 	for {
-		ids, err := d.store.Due(ctx, now, 100)
+		limit := sweepAtOnce + len(failed)
+		ids, err := d.store.Due(ctx, now, limit)
 		if err != nil {
-			return err
+			return errors.Join(append(errs, err)...)
 		}
+		tried := 0
 		for _, id := range ids {
-			if _, err := d.change(ctx, id, due); err != nil && !late(err) {
-				return err
+			if failed[id] {
+				continue
+			}
+			tried++
+			switch _, err := d.change(ctx, id, due); {
+			case late(err):
+				failed[id] = true // somebody else was first, or it is not due after all
+			case err != nil:
+				failed[id] = true
+				errs = append(errs, err)
 			}
 		}
-		if len(ids) < 100 {
-			break
+		if tried == 0 || len(ids) < limit || ctx.Err() != nil {
+			return errors.Join(errs...)
 		}
 	}
-	_, err := d.store.EraseResults(ctx, now.Add(-d.cfg.Replay))
-	return err
+}
+
+// fold keeps the tallies small: charges that are older than any limit looks back
+// are added up.
+func (d *Desk) fold(ctx context.Context, now time.Time) error {
+	if now.Sub(d.forgot) < time.Hour {
+		return nil
+	}
+	d.forgot = now
+	return d.store.Forget(ctx, now.Add(-d.policy.Load().LookBack()))
 }
 
 // due is what a passed deadline does to a request.
 func due(r *approval.Request, now time.Time) (ledger.Event, error) {
-	if r.State != approval.Executing {
+	switch {
+	case r.State != approval.Executing:
 		return r.Expire(now)
-	}
-	if !r.Claimed.Redeemed.IsZero() && now.Before(r.Claimed.Redeemed.Add(Lost)) {
+	case r.Claimed.Until.IsZero() || now.Before(r.Claimed.Until):
 		return ledger.Event{}, approval.ErrNotClaimed
 	}
 	return r.Lose(approval.ByTimeout, now)

@@ -3,7 +3,6 @@ package desk
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/ayegate/ayegate/api"
@@ -20,23 +19,29 @@ const (
 	expiredFor = time.Hour        // two expiries within it, and nobody is asked a third time
 )
 
-// ask holds a call for people, unless the same call is there already.
-func (d *Desk) ask(ctx context.Context, a Ask, v policy.Verdict, charges []policy.Charge) (*Ticket, error) {
+// ask holds a call for people, unless the same call is there already. Only a new
+// request is counted by the limits.
+func (d *Desk) ask(ctx context.Context, a Ask, v judgement) (*Ticket, error) {
 	defer d.twins.lock(a.From.ID + "\x00" + a.Call.Hash().String())()
 	if t, err := d.twin(ctx, a); t != nil || err != nil {
 		return t, err
 	}
-	n, err := d.store.Counts(ctx)
+	free, err := d.place(ctx, a.From.ID)
 	if err != nil {
 		return nil, err
 	}
-	if n.ByAgent[a.From.ID] >= d.cfg.PendingPerAgent {
-		return nil, &Refusal{
-			Code:   api.QueueFull,
-			Detail: fmt.Sprintf("%d requests of this agent wait for people already", n.ByAgent[a.From.ID]),
-		}
+	defer free()
+	return d.create(ctx, a, v.Verdict, charged(v.charges, policy.Count))
+}
+
+// rejoin finds the request that a call repeats which only a limit denies: the
+// limit counted the first, and the repetition is no second call.
+func (d *Desk) rejoin(ctx context.Context, a Ask, v judgement) (*Ticket, error) {
+	if len(v.charges) == 0 || d.withoutLimits(a.From, a.Call, a.Tool).Effect != policy.Ask {
+		return nil, nil
 	}
-	return d.create(ctx, a, v, charged(charges, policy.Count))
+	defer d.twins.lock(a.From.ID + "\x00" + a.Call.Hash().String())()
+	return d.twin(ctx, a)
 }
 
 // twin finds the earlier request that an equal call repeats: one to join, or a
@@ -81,7 +86,7 @@ func (d *Desk) repeats(ctx context.Context, a Ask, r *approval.Request, now time
 	case approval.Unknown:
 		return nil, &Refusal{Code: api.OutcomeUnknown, Of: r, Detail: "the same call may have run; a person must look first"}
 	case approval.Executed, approval.Failed:
-		if r.Quorum() > 0 && r.Execution.PickedUp.IsZero() && now.Sub(r.EndedAt) < d.cfg.Replay && len(r.Execution.Result) > 0 {
+		if r.Quorum() > 0 && r.Execution.PickedUp.IsZero() && now.Sub(r.EndedAt) < d.cfg.Replay && len(r.Execution.Result) > 0 && !d.other(a, r) {
 			return d.replay(ctx, a, r)
 		}
 	case approval.Denied:
@@ -94,18 +99,24 @@ func (d *Desk) repeats(ctx context.Context, a Ask, r *approval.Request, now time
 	return nil, nil
 }
 
-// other reports whether an equal call is a parallel twin and no re-issue: the
-// client names its uses of tools, the names differ, and the first still waits.
+// other reports whether an equal call is a twin and no re-issue: it has a key of
+// its own, or the client names its uses of tools, the names differ, and the first
+// still waits.
 func (d *Desk) other(a Ask, r *approval.Request) bool {
+	if a.Key != "" && r.Key != "" && a.Key != r.Key {
+		return true
+	}
 	return a.Distinct != "" && r.Distinct != "" && a.Distinct != r.Distinct && d.waiters.count(r.ID) > 0
 }
 
 func (d *Desk) attach(ctx context.Context, a Ask, r *approval.Request) (*Ticket, error) {
-	r, err := d.change(ctx, r.ID, func(r *approval.Request, _ time.Time) (ledger.Event, error) {
+	id, asks := r.ID, r.Asks
+	r, err := d.change(ctx, id, func(r *approval.Request, _ time.Time) (ledger.Event, error) {
 		return r.Attach(a.From.Session)
 	})
+	err = certain(r, err, func(r *approval.Request) bool { return r.Asks > asks })
 	if errors.Is(err, approval.ErrEnded) {
-		r, err = d.store.Get(ctx, r.ID) // it ended in this very moment: the asker hears how
+		r, err = d.store.Get(ctx, id) // it ended in this very moment: the asker hears how
 	}
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/ayegate/ayegate/internal/approval"
 	"github.com/ayegate/ayegate/internal/identity"
@@ -10,8 +11,9 @@ import (
 
 // waiters are those who wait for requests to change.
 type waiters struct {
-	mu sync.Mutex
-	by map[approval.ID]map[chan struct{}]bool
+	mu     sync.Mutex
+	by     map[approval.ID]map[chan struct{}]bool
+	doubts map[approval.ID]time.Time // changes that may still come
 }
 
 // watch registers before the caller looks: whoever registers afterwards can miss
@@ -48,6 +50,32 @@ func (w *waiters) wake(id approval.ID) {
 	}
 }
 
+// doubt notes a change that may still be committed: see again.
+func (w *waiters) doubt(id approval.ID, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.doubts == nil {
+		w.doubts = make(map[approval.ID]time.Time)
+	}
+	w.doubts[id] = now
+}
+
+// again wakes those whose request may have changed without a word of it.
+func (w *waiters) again(now time.Time) {
+	w.mu.Lock()
+	var ids []approval.ID
+	for id, since := range w.doubts {
+		ids = append(ids, id)
+		if now.Sub(since) >= doubtFor {
+			delete(w.doubts, id)
+		}
+	}
+	w.mu.Unlock()
+	for _, id := range ids {
+		w.wake(id)
+	}
+}
+
 func (w *waiters) count(id approval.ID) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +93,7 @@ func (d *Desk) await(ctx context.Context, from identity.Agent, id approval.ID, d
 	changed, stop := d.waiters.watch(id)
 	defer stop()
 	for {
-		r, err := d.GetOwn(context.WithoutCancel(ctx), from, id)
+		r, err := d.look(ctx, from, id)
 		if err != nil {
 			return nil, err
 		}
@@ -78,6 +106,13 @@ func (d *Desk) await(ctx context.Context, from identity.Agent, id approval.ID, d
 			return r, ctx.Err()
 		}
 	}
+}
+
+// look reads a request also for an asker that gave up waiting.
+func (d *Desk) look(ctx context.Context, from identity.Agent, id approval.ID) (*approval.Request, error) {
+	ctx, cancel := outlast(ctx)
+	defer cancel()
+	return d.GetOwn(ctx, from, id)
 }
 
 // Waiting reports how many askers wait for a request right now. A person wants

@@ -66,8 +66,12 @@ func waiting(r *approval.Request, name string, now time.Time, next Next) Words {
 		how = fmt.Sprintf("call %s with id %q. It returns the tool's result if approved.", next.Await, r.Code)
 	}
 	f := fields{
-		{"id", r.Code}, {"approvalId", string(r.ID)}, {"tier", r.Verdict.Tier.String()},
-		{"expires_at", r.ExpiresAt.UTC().Format(time.RFC3339)}, {"retry", "wait"}, {"ran", false},
+		{"id", r.Code},
+		{"approvalId", string(r.ID)},
+		{"tier", r.Verdict.Tier.String()},
+		{"expires_at", r.ExpiresAt.UTC().Format(time.RFC3339)},
+		{"retry", "wait"},
+		{"ran", false},
 	}
 	if next.URL != "" {
 		f = append(f, field{"url", next.URL})

@@ -225,6 +225,16 @@ func (e *evaluation) key(l *limit) string {
 	return l.id + "/" + l.by + "/" + who
 }
 
+// LookBack is the longest time over which a limit of the policy adds up; 0 where
+// none does.
+func (p *Policy) LookBack() time.Duration {
+	var longest time.Duration
+	for i := range p.limits {
+		longest = max(longest, p.limits[i].per)
+	}
+	return longest
+}
+
 // Charges lists the counters that a call touches, in the order of the limits. A
 // call whose amount cannot be computed touches none: its limit answers as if it
 // were reached.
