@@ -26,7 +26,7 @@ import (
 	"github.com/ayegate/ayegate/internal/mcp"
 )
 
-var kills = flag.Int("kills", 120, "how often TestCrash kills the gateway")
+var kills = flag.Int("kills", 60, "how often TestCrash kills the gateway")
 
 // perStore is how many kills one store lives through; then a new one begins, so
 // that looking through the whole record stays quick.
@@ -50,8 +50,8 @@ func TestCrash(t *testing.T) {
 		}
 		c.last()
 	}
-	t.Logf("%d kills in %v (%.1f a second): %d at %d of %d labelled points, %d at random moments, %d while starting",
-		c.killed, time.Since(began).Round(time.Second), float64(c.killed)/time.Since(began).Seconds(), c.atPoints, len(c.hit), len(points()), c.killed-c.atPoints, c.starting)
+	t.Logf("%d kills in %v (%.1f a second): %d at %d of %d labelled points, %d at random moments, %d while starting; %d starts met a lock of the dead",
+		c.killed, time.Since(began).Round(time.Second), float64(c.killed)/time.Since(began).Seconds(), c.atPoints, len(c.hit), len(points()), c.killed-c.atPoints, c.starting, c.locked)
 	t.Logf("%d calls asked, %d effects, %d unknown, %d approvals, %d denials, %d cancels acknowledged, %d expired; %d entries verified",
 		c.sum.asked, c.sum.effects, c.sum.unknown, c.sum.approvals, c.sum.denials, c.sum.cancels, c.sum.expired, c.sum.entries)
 	t.Logf("kills by point: %v", c.hit)
@@ -90,6 +90,7 @@ type crash struct {
 	killed   int
 	atPoints int
 	starting int
+	locked   int // starts that found the lock still held by a child of the killed one
 	hit      map[string]int
 	next     int // of points
 	cycles   int
@@ -221,10 +222,7 @@ func (c *crash) died(point string) {
 		c.atPoints++
 		c.hit[point]++
 	}
-	alive, err := os.Open(filepath.Join(c.dir, "alive"))
-	must(c.t, err)
-	must(c.t, syscall.Flock(int(alive.Fd()), syscall.LOCK_EX))
-	must(c.t, alive.Close())
+	c.free("alive")
 }
 
 // last looks once more at a store that is done with.
@@ -253,32 +251,47 @@ func (c *crash) end(sig os.Signal) {
 func (c *crash) start(point string, n int) bool {
 	kill := filepath.Join(c.dir, "kill")
 	_ = os.Remove(kill)
-	env := here(c.base)
-	env = append(env, fmt.Sprintf("AYEGATE_TEST_AHEAD=%ds", 2*c.cycles))
+	env := append(here(c.base), fmt.Sprintf("AYEGATE_TEST_AHEAD=%ds", 2*c.cycles))
 	if strings.Contains(point, " ") {
 		env = append(env, fmt.Sprintf("AYEGATE_TEST_KILL=%s %d", point, n))
 	} else if point != "" {
 		must(c.t, os.WriteFile(kill, fmt.Appendf(nil, "%s %d", point, n), 0o600))
 	}
-	cmd := exec.Command("ayegate-mortal", "serve", "--json", "--config", filepath.Join(c.dir, "ayegate.yaml"))
-	cmd.Env = env
-	var messages bytes.Buffer
-	cmd.Stderr = &messages
-	out, err := cmd.StdoutPipe()
-	must(c.t, err)
-	must(c.t, cmd.Start())
-	first, err := bufio.NewReader(out).ReadBytes('\n')
-	if err != nil {
+	for {
+		cmd := exec.Command("ayegate-mortal", "serve", "--json", "--config", filepath.Join(c.dir, "ayegate.yaml"))
+		cmd.Env = env
+		var messages bytes.Buffer
+		cmd.Stderr = &messages
+		out, err := cmd.StdoutPipe()
+		must(c.t, err)
+		must(c.t, cmd.Start())
+		first, err := bufio.NewReader(out).ReadBytes('\n')
+		if err == nil {
+			var said struct{ URL string }
+			must(c.t, json.Unmarshal(first, &said))
+			c.url, c.process = said.URL, cmd
+			return true
+		}
 		_ = cmd.Wait()
-		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		switch status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus); {
+		case status.Signal() == syscall.SIGKILL:
+			return false
+		case strings.Contains(messages.String(), "is in use by"):
+			// It was killed between fork and exec of a server: until that child has
+			// become another program it holds what its parent held. Wait for it.
+			c.locked++
+			c.free("ayegate.db.lock")
+		default:
 			c.t.Fatalf("it did not start: %v\n%s", cmd.ProcessState, messages.Bytes())
 		}
-		return false
 	}
-	var said struct{ URL string }
-	must(c.t, json.Unmarshal(first, &said))
-	c.url, c.process = said.URL, cmd
-	return true
+}
+
+// free waits until nobody has a lock on a file of the store.
+func (c *crash) free(name string) {
+	f, err := os.Open(filepath.Join(c.dir, name))
+	must(c.t, err)
+	must(c.t, errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_EX), f.Close()))
 }
 
 func (c *crash) client(who string) *api.Client {

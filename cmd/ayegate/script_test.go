@@ -33,8 +33,8 @@ const patience = 20 * time.Second
 //	                       and SIGNIN; its messages are in serve.err, its data in serve.out
 //	stop [-kill]           end it: SIGTERM, or SIGKILL
 //	exits CODE cmd args    run a command that must end with this exit code
-//	held [NAME]            wait for a request that waits for people; sets CODE, ID, HASH, DIGEST
-//	                       and TYPED, or NAME_CODE and so on
+//	held [N]               wait for a new request that waits for people, and until it was
+//	                       asked N times; sets CODE, ID, HASH and TYPED
 //	reaches STATUS CODE    wait until a request has this status
 //	logged PATTERN [FILE]  wait until a line of serve.err, or of FILE, matches
 //	count N FILE PATTERN   how many lines of a file match
@@ -179,26 +179,25 @@ func await(ts *testscript.TestScript, what string, look func(context.Context) bo
 
 func heldCommand(ts *testscript.TestScript, _ bool, args []string) {
 	c := person(ts)
-	prefix := ""
+	asks := 1
 	if len(args) > 0 {
-		prefix = args[0] + "_"
+		n, err := strconv.Atoi(args[0])
+		ts.Check(err)
+		asks = n
 	}
 	seen := ts.Getenv("HELD_SEEN")
 	await(ts, "a held request", func(ctx context.Context) bool {
 		list, err := c.Requests(ctx, api.RequestFilter{Status: []api.Status{api.StatusPending}})
 		ts.Check(err)
 		for _, r := range list.Requests {
-			if strings.Contains(seen, r.ApprovalID) {
+			if strings.Contains(seen, r.ApprovalID) || r.Asks < asks {
 				continue
 			}
-			full, err := c.Request(ctx, r.ApprovalID)
-			ts.Check(err)
-			ts.Setenv(prefix+"CODE", full.Code)
-			ts.Setenv(prefix+"ID", full.ApprovalID)
-			ts.Setenv(prefix+"HASH", strings.TrimPrefix(full.ToolCallHash, "sha256:"))
-			ts.Setenv(prefix+"DIGEST", full.Digest)
-			ts.Setenv(prefix+"TYPED", full.Confirm.Typed)
-			ts.Setenv("HELD_SEEN", seen+" "+full.ApprovalID)
+			ts.Setenv("CODE", r.Code)
+			ts.Setenv("ID", r.ApprovalID)
+			ts.Setenv("HASH", strings.TrimPrefix(r.ToolCallHash, "sha256:"))
+			ts.Setenv("TYPED", r.Confirm.Typed)
+			ts.Setenv("HELD_SEEN", seen+" "+r.ApprovalID)
 			return true
 		}
 		return false
