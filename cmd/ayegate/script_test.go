@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -35,28 +36,54 @@ const patience = 20 * time.Second
 //	exits CODE cmd args    run a command that must end with this exit code
 //	held [N]               wait for a new request that waits for people, and until it was
 //	                       asked N times; sets CODE, ID, HASH and TYPED
+//	asked N CODE           wait until a request was asked N times
 //	reaches STATUS CODE    wait until a request has this status
 //	logged PATTERN [FILE]  wait until a line of serve.err, or of FILE, matches
 //	count N FILE PATTERN   how many lines of a file match
 //	key VAR FILE           put the text of a file, without its newline, into VAR
 func TestScript(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+	testscript.Run(t, scripts("testdata/script", ""))
+}
+
+// TestPeers runs testdata/peers: a server and a client of the MCP project, which
+// scripts/setup-ci.sh installs, on both sides of ayegate.
+func TestPeers(t *testing.T) {
+	t.Parallel()
+	programs, err := filepath.Abs("../../.ci/node/node_modules/.bin")
+	if err == nil {
+		_, err = os.Stat(filepath.Join(programs, "mcp-inspector"))
+	}
+	switch {
+	case err != nil && os.Getenv("CI") == "true":
+		t.Fatalf("the public server and client are not there; install them with: sh scripts/setup-ci.sh (%v)", err)
+	case err != nil:
+		t.Skip("the public server and client are not there; install them with: sh scripts/setup-ci.sh")
+	}
+	testscript.Run(t, scripts("testdata/peers", programs))
+}
+
+// scripts are the scripts of a folder, with more programs in reach.
+func scripts(dir, programs string) testscript.Params {
+	return testscript.Params{
+		Dir: dir,
 		Setup: func(e *testscript.Env) error {
 			home := e.WorkDir + "/home"
 			e.Setenv("HOME", home)
 			e.Setenv("AYEGATE_HOME", home+"/ayegate")
 			e.Setenv("NO_COLOR", "1")
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
+			if programs != "" {
+				e.Setenv("PATH", e.Getenv("PATH")+string(filepath.ListSeparator)+programs)
+			}
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": serveCommand, "stop": stopCommand, "exits": exitsCommand, "held": heldCommand,
 			"reaches": reachesCommand, "logged": loggedCommand, "count": countCommand, "key": keyCommand,
+			"asked": askedCommand,
 		},
-		UpdateScripts: os.Getenv("AYEGATE_UPDATE_SCRIPTS") != "",
-	})
+	}
 }
 
 // background is the gateway that a script runs.
@@ -213,6 +240,18 @@ func reachesCommand(ts *testscript.TestScript, _ bool, args []string) {
 		r, err := c.Request(ctx, args[1])
 		ts.Check(err)
 		return string(r.Status) == args[0]
+	})
+}
+
+func askedCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: asked N CODE")
+	}
+	c := person(ts)
+	await(ts, args[1]+" asked "+args[0]+" times", func(ctx context.Context) bool {
+		r, err := c.Request(ctx, args[1])
+		ts.Check(err)
+		return strconv.Itoa(r.Asks) == args[0]
 	})
 }
 
