@@ -183,16 +183,18 @@ func (d *Desk) Resolve(ctx context.Context, by identity.Human, id approval.ID, o
 	})
 }
 
-// void cancels every open request that f selects. One that cannot be changed does
+// void cancels every open request that f and which select. One that cannot be changed does
 // not keep the others open.
-func (d *Desk) void(ctx context.Context, why approval.Cause, f store.Filter) (n int, err error) {
+func (d *Desk) void(ctx context.Context, why approval.Cause, f store.Filter, which func(*approval.Request) bool) (n int, err error) {
 	f.States = []approval.State{approval.Pending, approval.Approved}
 	var ids []approval.ID
 	for r, err := range d.store.List(ctx, f) {
 		if err != nil {
 			return 0, err
 		}
-		ids = append(ids, r.ID)
+		if which(r) {
+			ids = append(ids, r.ID)
+		}
 	}
 	var errs []error
 	for _, id := range ids {

@@ -75,6 +75,7 @@ type Desk struct {
 	places   places
 	effects  effects
 	pins     pins
+	epoch    epoch
 	sessions sessions
 	forgot   time.Time // when tallies were folded last; the sweeper's own
 }

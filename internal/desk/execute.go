@@ -102,6 +102,9 @@ func (d *Desk) claim(ctx context.Context, from identity.Agent, id approval.ID, c
 		d.effects.add(c.ID, id, d.store.Now())
 	}
 	r, err = d.change(ctx, id, func(r *approval.Request, now time.Time) (ledger.Event, error) {
+		if d.epoch.voids(r) {
+			return ledger.Event{}, ErrVoid
+		}
 		return r.Claim(c, v.Verdict, d.tool(r).Definition, now)
 	}, charged(v.charges, policy.Sum)...)
 	err = certain(r, err, func(r *approval.Request) bool { return r.Claimed.ID == c.ID })
@@ -140,6 +143,10 @@ func (d *Desk) blocked(ctx context.Context, id approval.ID, v policy.Verdict, wh
 	case errors.Is(why, approval.ErrDefinition):
 		move = func(r *approval.Request, now time.Time) (ledger.Event, error) {
 			return r.Cancel(system(), approval.ByDefinition, now)
+		}
+	case errors.Is(why, ErrVoid):
+		move = func(r *approval.Request, now time.Time) (ledger.Event, error) {
+			return r.Cancel(system(), approval.ByEpoch, now)
 		}
 	default:
 		return d.with(ctx, id, why)

@@ -51,6 +51,7 @@ var faults = []struct {
 	{approval.ErrTokenCallMismatch, Fault{api.TokenCallMismatch, http.StatusForbidden, "The token is for another call. The call must not start."}},
 	{approval.ErrTokenUsed, Fault{api.TokenUsed, http.StatusConflict, "The token was used before. The call must not start again."}},
 	{approval.ErrTokenDevice, Fault{api.TokenDeviceMismatch, http.StatusForbidden, "The token is for another device. The call must not start."}},
+	{ErrVoid, Fault{api.NotPending, http.StatusConflict, "The record had to be restored, which voids everything that was open. Nothing ran; ask again."}},
 	{ErrNotCaller, Fault{api.NotClaimed, http.StatusConflict, "ayegate itself executes this call; there is no token to give out."}},
 	{ErrKeyReused, Fault{api.KeyReused, http.StatusConflict, "The key was used for another call. Nothing ran; choose a new key."}},
 	{ErrNoExecutor, Fault{api.BadRequest, http.StatusBadRequest, "The call does not say who executes it. Nothing ran."}},

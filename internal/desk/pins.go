@@ -118,7 +118,9 @@ func (d *Desk) Offer(ctx context.Context, server, tool string, raw []byte) (Pin,
 		return Pin{}, err
 	}
 	if !pin.Accepted {
-		if _, err := d.void(ctx, approval.ByDefinition, store.Filter{Server: server, Tool: tool}); err != nil {
+		if _, err := d.void(ctx, approval.ByDefinition, store.Filter{Server: server, Tool: tool}, func(r *approval.Request) bool {
+			return r.Definition != def
+		}); err != nil {
 			return pin, err
 		}
 	}

@@ -3,7 +3,6 @@ package desk
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/ayegate/ayegate/internal/approval"
@@ -20,6 +19,9 @@ func (d *Desk) Recover(ctx context.Context, version string) error {
 		return err
 	}
 	if err := d.loadPins(ctx); err != nil {
+		return err
+	}
+	if err := d.loadEpoch(ctx); err != nil {
 		return err
 	}
 	err := d.store.Append(ctx, ledger.Event{
@@ -50,29 +52,6 @@ func (d *Desk) Recover(ctx context.Context, version string) error {
 	return d.sweep(ctx)
 }
 
-// VoidAll ends everything that is open because the store is known to have lost
-// something it had promised: a restored backup, a rolled back file. From the
-// moment it is on record nothing that was asked before is claimed; what could not
-// be ended is named by the error, and calling it again goes on.
-func (d *Desk) VoidAll(ctx context.Context, why string) (int, error) {
-	open, err := d.inForce.shut(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer open()
-	err = d.store.Append(ctx, ledger.Event{
-		Kind: ledger.EpochBumped, Subject: d.store.Name(), Actor: system(),
-		Data: []ledger.Field{
-			ledger.String(ledger.FieldEpoch, strconv.FormatInt(d.store.Now().UnixNano(), 10)),
-			ledger.String(ledger.FieldCause, clip(why, 500)),
-		},
-	})
-	if err != nil {
-		return 0, err
-	}
-	return d.void(ctx, approval.ByEpoch, store.Filter{})
-}
-
 // Run looks after deadlines until ctx ends.
 func (d *Desk) Run(ctx context.Context) {
 	tick := time.NewTicker(d.cfg.Sweep)
@@ -97,7 +76,7 @@ const sweepAtOnce = 100
 // the move itself. What fails for one request does not keep the others waiting.
 func (d *Desk) sweep(ctx context.Context) error {
 	now := d.store.Now()
-	errs := []error{d.deadlines(ctx, now), d.settle(ctx, now)}
+	errs := []error{d.deadlines(ctx, now), d.settle(ctx, now), d.voidOld(ctx)}
 	d.waiters.again(now)
 	d.tallies.moved()
 	_, err := d.store.EraseResults(ctx, now.Add(-d.cfg.Replay))
