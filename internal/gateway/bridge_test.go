@@ -311,6 +311,7 @@ func TestStrayTraffic(t *testing.T) {
 	if _, err := r.g.Initialize(context.Background(), c, nil, push); err != nil {
 		t.Fatal(err)
 	}
+	r.g.Notification(context.Background(), c, mcp.Message{Method: "notifications/initialized"})
 	if string(s.target.Capabilities) != `{"roots":{}}` || string(s.target.Info) != string(c.Info) || s.target.Version != c.Version {
 		t.Errorf("the server was introduced to %+v", s.target)
 	}
@@ -329,12 +330,65 @@ func TestStrayTraffic(t *testing.T) {
 		t.Errorf("%v", e)
 	}
 	// And the other way: what the agent announces.
-	r.g.Notification(context.Background(), c, mcp.Message{Method: "notifications/initialized"})
 	r.g.Notification(context.Background(), c, mcp.Message{Method: "notifications/roots/list_changed", Params: []byte(`{"k":1.10}`)})
 	r.g.Notification(context.Background(), c, mcp.Message{Method: "notifications/progress", Params: []byte(`{"progressToken":"nobody's","progress":1}`)})
 	if len(s.told) != 1 || s.told[0].method != "notifications/roots/list_changed" || s.told[0].params != `{"k":1.10}` {
 		t.Errorf("the server was told %q", s.told)
 	}
+}
+
+// A server that speaks before the agent's handshake is over is heard after it: its
+// question about roots would otherwise fail, and it would work without them.
+func TestServersThatSpeakTooEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := legacyServer()
+		r := newRig(t, one(s))
+		defer r.close()
+		push := &pushed{refuse: 3}
+		push.ask = func(string, []byte) mcp.Message { return result(`{"roots":[]}`) }
+		c := agent("bot")
+		c.Capabilities = []byte(`{"roots":{}}`)
+		if _, err := r.g.Initialize(context.Background(), c, nil, push); err != nil {
+			t.Fatal(err)
+		}
+		answer := make(chan string, 1)
+		go s.target.Stray.Notification(mcp.Message{Method: promptsChanged})
+		go func() {
+			result, e := s.target.Stray.Ask(context.Background(), roots)
+			answer <- fmt.Sprint(string(result), e)
+		}()
+		sleep(time.Second)
+		if len(push.told(promptsChanged)) != 0 || len(push.asked) != 0 {
+			t.Error("the agent heard of its server before its handshake was over")
+		}
+		r.g.Notification(context.Background(), c, mcp.Message{Method: "notifications/initialized"})
+		if got := <-answer; got != `{"roots":[]}<nil>` {
+			t.Errorf("%s", got)
+		}
+		if len(push.told(promptsChanged)) != 1 {
+			t.Errorf("%q", push.notes)
+		}
+	})
+}
+
+// An agent that never says so is waited for once.
+func TestAgentsThatNeverSayInitialized(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := legacyServer()
+		r := newRig(t, one(s))
+		defer r.close()
+		push := &pushed{}
+		if _, err := r.g.Initialize(context.Background(), agent("bot"), nil, push); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for range 3 {
+			s.target.Stray.Notification(mcp.Message{Method: promptsChanged})
+		}
+		if took := time.Since(began); took != tellTime || len(push.told(promptsChanged)) != 3 {
+			t.Errorf("%d told after %s", len(push.told(promptsChanged)), took)
+		}
+	})
 }
 
 func TestProgressOfAnAskedAgentGoesToWhoAsked(t *testing.T) {
@@ -426,6 +480,7 @@ func TestSubscriptionsOfALegacyAgent(t *testing.T) {
 		if _, err := r.g.Initialize(context.Background(), c, nil, push); err != nil {
 			t.Fatal(err)
 		}
+		r.g.Notification(context.Background(), c, mcp.Message{Method: "notifications/initialized"})
 		synctest.Wait()
 		if _, filter := s.subscription(); filter != `{"toolsListChanged":true}` {
 			t.Errorf("listening for %s", filter)
@@ -669,6 +724,52 @@ func TestUnknownAgentsAndServers(t *testing.T) {
 	}
 	if len(r.g.parties) != 0 {
 		t.Errorf("%d parties", len(r.g.parties))
+	}
+}
+
+// A session that ends does not undo a call that was sent: its connection lives
+// until the call has been answered, and the outcome is known.
+func TestASessionThatEndsWhileItsCallRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := legacyServer()
+		s.serve = func(context.Context, *server, string, []byte, mcp.Answers) (mcp.Message, error) {
+			time.Sleep(time.Minute)
+			return result(`{"content":[]}`), nil
+		}
+		r := newRig(t, one(s))
+		defer r.close()
+		_, cancel := r.start(agent("bot"), "tools/call", `{"name":"echo"}`)
+		sleep(time.Second)
+		cancel(mcp.ErrNoSession)
+		r.g.Close(agent("bot"))
+		sleep(2 * time.Minute)
+		if q := r.last(); q.State != approval.Executed {
+			t.Errorf("%s, %s", q.State, q.Cause)
+		}
+		if s.open() != 0 {
+			t.Error("the connection outlives its last call")
+		}
+	})
+}
+
+// A call that a rule allows and whose agent went away before it was sent is not
+// sent, and the record says so.
+func TestGoneBeforeItWasSent(t *testing.T) {
+	s := legacyServer()
+	r := newRig(t, one(s))
+	defer r.close()
+	r.say(agent("bot"), "tools/call", `{"name":"echo"}`)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(mcp.ErrDisconnected)
+	r.g.Serve(ctx, newTalk(agent("bot"), "tools/call", `{"name":"echo","arguments":{"n":2}}`))
+	r.g.Shutdown()
+	if n := len(s.sent("tools/call")); n != 1 {
+		t.Errorf("sent %d times", n)
+	}
+	for _, q := range r.all() {
+		if string(q.Call.Args()) == `{"n":2}` && q.Execution.Outcome != approval.NotSent {
+			t.Errorf("%s %s", q.State, q.Execution.Outcome)
+		}
 	}
 }
 

@@ -22,7 +22,13 @@ type ear struct {
 	told int64 // the last value of our own
 }
 
-func newEar(e *exchange) *ear { return &ear{x: e.x, token: mcp.ProgressToken(e.params)} }
+func newEar(e *exchange) *ear {
+	h := &ear{x: e.x, token: mcp.ProgressToken(e.params)}
+	if len(h.token) > 0 && h.token[0] != '"' && h.token[0] != '-' && (h.token[0] < '0' || h.token[0] > '9') {
+		h.token = nil // neither text nor a number
+	}
+	return h
+}
 
 // tell says that the call waits, at once and then again and again, until ctx ends.
 func (h *ear) tell(ctx context.Context, w *wait) {

@@ -182,23 +182,37 @@ func TestListChanged(t *testing.T) {
 		if _, err := r.g.Initialize(context.Background(), agent("bot"), nil, push); err != nil {
 			t.Fatal(err)
 		}
+		r.g.Notification(context.Background(), agent("bot"), mcp.Message{Method: "notifications/initialized"})
 		r.say(agent("bot"), "tools/list", "")
 		q := r.held(agent("bot"), "tools/call", write)
-		s.mu.Lock()
-		s.tools = `{"name":"write","description":"something else","inputSchema":{"type":"object"}}`
-		s.mu.Unlock()
-		for range 1000 {
+		change := func(description string) {
+			s.mu.Lock()
+			s.tools = `{"name":"write","description":"` + description + `","inputSchema":{"type":"object"}},{"name":"echo"}`
+			s.mu.Unlock()
 			s.target.Stray.Notification(mcp.Message{Method: toolsChanged})
 		}
+		change("something else")
 		synctest.Wait()
 		got, err := r.desk.Get(context.Background(), raj, q.ID)
 		if err != nil || got.State != approval.Cancelled || got.Cause != approval.ByDefinition {
 			t.Errorf("%v: the open request is %s (%s)", err, got.State, got.Cause)
 		}
-		sleep(10 * time.Second)
-		if n := len(push.told(toolsChanged)); n < 1 || n > 2 {
-			t.Errorf("the agent was told %d times", n)
+		before := len(push.told(toolsChanged))
+		for range 300 {
+			s.target.Stray.Notification(mcp.Message{Method: toolsChanged})
+			sleep(10 * time.Millisecond)
 		}
+		if n := len(push.told(toolsChanged)) - before; n < 1 || n > 4 {
+			t.Errorf("the agent was told %d times in three seconds", n)
+		}
+		// What is announced counts at once, also between two listings.
+		change("writes")
+		r.say(agent("bot"), "tools/call", `{"name":"echo","arguments":{}}`)
+		if _, held := r.desk.Tool("fs", "write"); held {
+			t.Error("the definition that was known before is held")
+		}
+		change("else again")
+		r.say(agent("bot"), "tools/call", write).contains(t, "TOOL_DEFINITION_CHANGED")
 	})
 }
 
@@ -324,8 +338,20 @@ func TestMergedListLeavesOutWhatIsNotThere(t *testing.T) {
 // pushed is the way to an agent outside of any exchange.
 type pushed struct {
 	talk
+	refuse int // how often it cannot be asked yet
 }
 
 func (p *pushed) Notify(ctx context.Context, method string, params []byte) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	return p.talk.Notify(ctx, method, params)
+}
+
+func (p *pushed) Ask(ctx context.Context, method string, params []byte) (mcp.Message, error) {
+	if p.refuse > 0 {
+		p.refuse--
+		return mcp.Message{}, mcp.ErrNoAsk
+	}
+	return p.talk.Ask(ctx, method, params)
 }

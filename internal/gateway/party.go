@@ -18,8 +18,9 @@ type party struct {
 	closed    bool
 	inFlight  int
 	parked    int
-	client    mcp.Client // as it introduced itself at initialize; zero for a principal
-	push      mcp.Pusher // nil until initialize
+	client    mcp.Client    // as it introduced itself at initialize; zero for a principal
+	push      mcp.Pusher    // nil until initialize
+	ready     chan struct{} // closed when the agent's own handshake is over
 	links     map[linkKey]*link
 	owners    map[string]string // resource URIs and templates of the merged endpoint to their server
 	listeners map[*listener]struct{}
@@ -54,7 +55,7 @@ func (g *Gateway) findParty(c mcp.Client, create bool) (*party, error) {
 		return nil, errNoSession
 	case p == nil:
 		p = &party{
-			g:     g,
+			g: g, ready: make(chan struct{}),
 			links: make(map[linkKey]*link), listeners: make(map[*listener]struct{}), asks: make(map[string]*link),
 		}
 		g.parties[key] = p
@@ -140,8 +141,35 @@ func (p *party) pusher() (mcp.Pusher, mcp.Client) {
 // tellTime bounds how long a message to a slow agent may hold up its server.
 const tellTime = 10 * time.Second
 
+// await waits until the agent can take what is not an answer: a server may speak
+// before the agent has ended its own handshake. One that never says that it has is
+// not waited for twice.
+func (p *party) await() {
+	patience := time.NewTimer(tellTime)
+	defer patience.Stop()
+	select {
+	case <-p.ready:
+	case <-p.g.ctx.Done():
+	case <-patience.C:
+		p.introduced()
+	}
+}
+
+func (p *party) introduced() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.ready:
+	default:
+		close(p.ready)
+	}
+}
+
 // notify sends the agent what a server says outside of any call.
 func (p *party) notify(server string, era mcp.Era, m mcp.Message) {
+	if era == mcp.Legacy {
+		p.await()
+	}
 	ctx, stop := context.WithTimeout(p.g.ctx, tellTime)
 	defer stop()
 	if era == mcp.Modern {
@@ -154,6 +182,28 @@ func (p *party) notify(server string, era mcp.Era, m mcp.Message) {
 	}
 	if err := push.Notify(ctx, m.Method, m.Params); err != nil {
 		p.g.log.Debug("a notification did not reach the agent", "server", server, "method", m.Method, "err", err)
+	}
+}
+
+// ask sends the agent a request of a server that belongs to no call. An agent over
+// HTTP can be asked once it has opened its standing stream: it is given a moment.
+func (p *party) ask(ctx context.Context, m mcp.Message) (mcp.Message, error) {
+	p.await()
+	push, _ := p.pusher()
+	patience, stop := context.WithTimeout(ctx, tellTime)
+	defer stop()
+	for {
+		answer, err := push.Ask(ctx, m.Method, m.Params)
+		if !errors.Is(err, mcp.ErrNoAsk) {
+			return answer, err
+		}
+		again := time.NewTimer(tellTime / 50)
+		select {
+		case <-again.C:
+		case <-patience.Done():
+			again.Stop()
+			return answer, err
+		}
 	}
 }
 
@@ -180,11 +230,12 @@ func (p *party) expect(params []byte, l *link) (forget func()) {
 // servers it has connections with. A notification has no effect that a policy
 // knows: the calls are requests, and mcp refuses one in this form (MCP-08).
 func (g *Gateway) Notification(ctx context.Context, c mcp.Client, m mcp.Message) {
-	if m.Method == "notifications/initialized" || !g.serves(c.Server) {
+	p, err := g.partyOf(c)
+	if err != nil || !g.serves(c.Server) {
 		return
 	}
-	p, err := g.partyOf(c)
-	if err != nil {
+	if m.Method == "notifications/initialized" {
+		p.introduced()
 		return
 	}
 	send := func(l *link) {

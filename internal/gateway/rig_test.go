@@ -419,6 +419,7 @@ func (r *rig) say(c mcp.Client, method, params string) *talk {
 func (r *rig) join(c mcp.Client) {
 	if _, err := r.g.findParty(c, false); c.Version.Era() == mcp.Legacy && errors.Is(err, errNoSession) {
 		_, _ = r.g.Initialize(context.Background(), c, nil, &pushed{})
+		r.g.Notification(context.Background(), c, mcp.Message{Method: "notifications/initialized"})
 	}
 }
 

@@ -155,7 +155,7 @@ func (s *stray) Ask(ctx context.Context, m mcp.Message) ([]byte, *mcp.Error) {
 		return nil, cannotBeAsked(m.Method)
 	}
 	defer s.l.p.expect(m.Params, s.l)()
-	return answerOf(push.Ask(ctx, m.Method, m.Params))
+	return answerOf(s.l.p.ask(ctx, m))
 }
 
 func cannotBeAsked(method string) *mcp.Error {
