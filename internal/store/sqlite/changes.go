@@ -142,42 +142,44 @@ func (s *Store) Change(ctx context.Context, id approval.ID, move store.Move, cha
 	return out, nil
 }
 
-// update writes what a move changed; a call and a result that stayed as they were
+// update writes what a move changed. A call and a result that stayed as they were
 // are not written again.
 func (b *batch) update(was kept, r *approval.Request) (kept, error) {
 	f := store.Form(r)
-	err := b.exec(`UPDATE requests SET state = ?, tier = ?, expires_at = ?, ended_at = ?, due_at = ?, form = ?, result_at = ? WHERE n = ?`,
-		string(r.State), int64(r.Verdict.Tier), store.Nanos(r.ExpiresAt), optional(r.EndedAt), optional(store.DueAt(r)), f.Form, resultAt(r), was.n)
-	if err != nil {
+	set := `UPDATE requests SET state = ?, tier = ?, expires_at = ?, ended_at = ?, due_at = ?, form = ?, result_at = ?`
+	args := append(make([]any, 0, 13), string(r.State), int64(r.Verdict.Tier), store.Nanos(r.ExpiresAt),
+		optional(r.EndedAt), optional(store.DueAt(r)), f.Form, resultAt(r))
+	result := !bytes.Equal(r.Execution.Result, was.r.Execution.Result)
+	if result {
+		set, args = set+`, result = ?`, append(args, small(f.Result))
+	}
+	amended := r.Call != was.r.Call || !bytes.Equal(r.Salt, was.r.Salt)
+	if amended {
+		set += `, server = ?, tool = ?, call_tag = ?, call = ?, salt = ?`
+		args = append(args, r.Call.Server(), r.Call.Tool(), tag(r.Call.Hash()), small(f.Call), f.Salt)
+	}
+	if err := b.exec(set+` WHERE n = ?`, append(args, was.n)...); err != nil {
 		return kept{}, err
 	}
-	if !bytes.Equal(r.Execution.Result, was.r.Execution.Result) || (r.Execution.Result == nil) != (was.r.Execution.Result == nil) {
-		if err := b.swap(`UPDATE requests SET result = ? WHERE n = ?`, was.n, 2*was.n+1, f.Result); err != nil {
+	if result {
+		if err := b.replace(2*was.n+1, was.r.Execution.Result, f.Result); err != nil {
 			return kept{}, err
 		}
 	}
-	if r.Call != was.r.Call || !bytes.Equal(r.Salt, was.r.Salt) {
-		err := b.must(`UPDATE requests SET server = ?, tool = ?, call_tag = ?, salt = ? WHERE n = ?`,
-			r.Call.Server(), r.Call.Tool(), tag(r.Call.Hash()), f.Salt, was.n)
-		if err == nil {
-			err = b.swap(`UPDATE requests SET call = ? WHERE n = ?`, was.n, 2*was.n, f.Call)
-		}
-		if err != nil {
+	if amended {
+		if err := b.replace(2*was.n, was.r.Call.Canonical(), f.Call); err != nil {
 			return kept{}, err
 		}
 	}
 	return kept{was.n, r, sizeOf(f)}, nil
 }
 
-// swap replaces a payload, in its row or apart.
-func (b *batch) swap(query string, n, p int64, data []byte) error {
-	if err := b.must(query, small(data), n); err != nil {
-		return err
+// replace keeps another payload apart, or none any more.
+func (b *batch) replace(p int64, was, is []byte) error {
+	if len(was) > inline && len(is) <= inline {
+		return b.must(`DELETE FROM payloads WHERE p = ?`, p)
 	}
-	if len(data) > inline {
-		return b.payload(p, data)
-	}
-	return b.must(`DELETE FROM payloads WHERE p = ?`, p)
+	return b.payload(p, is)
 }
 
 // EraseResults drops the payload of results that ended before t; hashes stay.
@@ -201,7 +203,7 @@ const eraseAtOnce = 100
 
 func (b *batch) eraseResults(before time.Time) (int, error) {
 	n := 0
-	for ; n < eraseAtOnce; n++ {
+	for ; n < eraseAtOnce; n++ { // the index tells the oldest each time
 		var row [2]any
 		err := b.w.conn.row(row[:], `SELECT n, id FROM requests WHERE result_at < ? LIMIT 1`, store.Nanos(before))
 		if errors.Is(err, io.EOF) {

@@ -24,7 +24,7 @@ func open(t testing.TB, env storetest.Env) store.Store {
 var kills = flag.Int("kills", 300, "how many processes TestCrash kills")
 
 func TestMain(m *testing.M) {
-	storetest.CrashMain(openIn)
+	storetest.CrashMain(context.Background(), openIn)
 	os.Exit(m.Run())
 }
 

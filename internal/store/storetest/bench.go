@@ -21,7 +21,7 @@ func Benchmark(b *testing.B, open Open, pending ...int) {
 		// An allowed call: asked and claimed in one commit, finished in another.
 		bench(b, open, fmt.Sprintf("allowed call/%d callers", callers), callers, func(s store.Store, n int) error {
 			r, asked, claimed := Running(n, s.Now())
-			r.Code = ""
+			r.ID, r.Code = scattered(n), ""
 			if err := s.Create(b.Context(), r, []ledger.Event{asked, claimed}); err != nil {
 				return err
 			}
@@ -30,6 +30,7 @@ func Benchmark(b *testing.B, open Open, pending ...int) {
 		})
 		bench(b, open, fmt.Sprintf("create/%d callers", callers), callers, func(s store.Store, n int) error {
 			r, e := approval.Open(Opening(n), s.Now())
+			r.ID = scattered(n)
 			return s.Create(b.Context(), r, []ledger.Event{e})
 		})
 		bench(b, open, fmt.Sprintf("append/%d callers", callers), callers, func(s store.Store, _ int) error {
@@ -39,6 +40,11 @@ func Benchmark(b *testing.B, open Open, pending ...int) {
 	for _, n := range pending {
 		b.Run(fmt.Sprintf("%d pending", n), func(b *testing.B) { benchPending(b, open, n) })
 	}
+}
+
+// scattered is an id that comes, like a random one, in no order.
+func scattered(n int) approval.ID {
+	return approval.ID(fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(n)*2654435761, n))
 }
 
 var result = []byte(`{"content":[{"type":"text","text":"done: the record was written"}],"isError":false}`)
@@ -102,7 +108,7 @@ func benchPending(b *testing.B, open Open, pending int) {
 	})
 	b.Run("get", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			if _, err := s.Get(ctx, ID(i*7919%pending)); err != nil {
+			if _, err := s.Get(ctx, scattered(i*7919%pending)); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -135,7 +141,7 @@ func benchPending(b *testing.B, open Open, pending int) {
 		for i := 0; b.Loop(); i++ {
 			decided++ // by another person each time: a quorum that is never reached
 			by := identity.Human{ID: fmt.Sprint(decided), Strength: identity.Session}
-			_, err := s.Change(ctx, ID(i*7919%pending), func(r *approval.Request, now time.Time) (ledger.Event, error) {
+			_, err := s.Change(ctx, scattered(i*7919%pending), func(r *approval.Request, now time.Time) (ledger.Event, error) {
 				r.Decisions = nil
 				return r.Decide(approval.Decision{By: by, Approve: true, Digest: r.Digest}, now)
 			})
@@ -159,6 +165,7 @@ func Fill(tb testing.TB, s store.Store, wall *Wall, pending int) {
 			defer func() { done <- struct{}{} }()
 			for n := range next {
 				o := Opening(n)
+				o.ID = scattered(n)
 				o.Verdict.Quorum, o.Verdict.TTL = 2, 24*time.Hour
 				r, e := approval.Open(o, s.Now())
 				if err := s.Create(ctx, r, []ledger.Event{e}); err != nil {

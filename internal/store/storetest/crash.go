@@ -26,7 +26,7 @@ const (
 
 // CrashMain must be called first in the TestMain of a test that calls [Crash]. In
 // a process that was started to be killed it writes until then and never returns.
-func CrashMain(open func(ctx context.Context, dir string) (store.Store, error)) {
+func CrashMain(ctx context.Context, open func(ctx context.Context, dir string) (store.Store, error)) {
 	dir := os.Getenv(crashDir)
 	if dir == "" {
 		return
@@ -34,7 +34,7 @@ func CrashMain(open func(ctx context.Context, dir string) (store.Store, error)) 
 	var base int
 	_, err := fmt.Sscan(os.Getenv(crashBase), &base)
 	if err == nil {
-		err = writeUntilKilled(context.Background(), open, dir, base)
+		err = writeUntilKilled(ctx, open, dir, base)
 	}
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
@@ -107,7 +107,7 @@ func payload(n int) []byte { return []byte(fmt.Sprint(n, strings.Repeat("x", n%5
 // each death whether all that was acknowledged is there, whole and in the ledger.
 // RACE-08, RACE-09, RACE-10, RACE-19.
 func Crash(t *testing.T, open func(ctx context.Context, dir string) (store.Store, error), kills int) {
-	seed := uint64(time.Now().UnixNano())
+	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	const generations = 20 // then a new store, or looking at the old takes too long

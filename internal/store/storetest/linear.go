@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,7 +91,7 @@ func history(t *testing.T, s store.Store, round int) []porcupine.Operation {
 	}
 	var mu sync.Mutex
 	var ops []porcupine.Operation
-	began := time.Now()
+	var clock atomic.Int64 // orders calls and returns
 	var all sync.WaitGroup
 	for client := range clients {
 		all.Go(func() {
@@ -100,11 +101,11 @@ func history(t *testing.T, s store.Store, round int) []porcupine.Operation {
 				if j := (client*7 + i*5 + round) % 8; j < 4 {
 					in.do = []string{"approve", "deny", "claim", "claim"}[j]
 				}
-				call := time.Since(began)
+				call := clock.Add(1)
 				out := act(t.Context(), s, in, digests[in.on])
-				back := time.Since(began)
+				back := clock.Add(1)
 				mu.Lock()
-				ops = append(ops, porcupine.Operation{ClientId: client, Input: in, Call: int64(call), Output: out, Return: int64(back)})
+				ops = append(ops, porcupine.Operation{ClientId: client, Input: in, Call: call, Output: out, Return: back})
 				mu.Unlock()
 			}
 		})
