@@ -224,6 +224,44 @@ func TestCanonicalAppends(t *testing.T) {
 }
 
 // Lax is for results that are handed on; a hash never covers what was not checked.
+// IsCanonical says of a document what Canonical says, one document after the other.
+func TestIsCanonical(t *testing.T) {
+	for doc, want := range map[string]bool{
+		`{"a":1,"b":[true,"x"]}`: true, `{"b":1,"a":2}`: false, `{"a": 1}`: false, `{"a":1.0}`: false, `"\u0061"`: false, `{}`: true, `{"a":{"c":1,"b":2}}`: false,
+	} {
+		if got, err := strictjson.IsCanonical([]byte(doc), strictjson.Limits{}); got != want || err != nil {
+			t.Errorf("%s: %v, %v", doc, got, err)
+		}
+	}
+	for doc, want := range map[string]strictjson.Code{`{"a":1,"a":1}`: strictjson.DuplicateKey, `{}{}`: strictjson.TrailingData, `[`: strictjson.Syntax} {
+		if got, err := strictjson.IsCanonical([]byte(doc), strictjson.Limits{}); got || !errors.Is(err, want) {
+			t.Errorf("%s: %v, %v", doc, got, err)
+		}
+	}
+}
+
+// A scanner that has read one document reads the next as if it were its first, also after a fault and after a large one.
+func TestOneDocumentAfterAnother(t *testing.T) {
+	large := []byte("{")
+	for i := range 2000 {
+		large = fmt.Appendf(large, `"k%d":%d,`, 2000-i, i)
+	}
+	large = append(large, `"z":0}`...)
+	docs := [][]byte{[]byte(`{"b":{"d":1,"c":2},"a":"\u0062"}`), []byte(`{"a":1,"b":{"c":`), []byte(`{"\u0061":1,"a":2}`), large, []byte(`[]`)}
+	fresh := make([]string, len(docs))
+	for round := range 3 {
+		for i, doc := range docs {
+			form, err := strictjson.Canonical(nil, doc, strictjson.Limits{})
+			got := fmt.Sprintf("%s %v %v", form, err, strictjson.Check(doc, strictjson.Limits{}))
+			if round == 0 {
+				fresh[i] = got
+			} else if got != fresh[i] {
+				t.Errorf("%.40s: %s, before it was %s", doc, got, fresh[i])
+			}
+		}
+	}
+}
+
 func TestCanonicalIsNeverLax(t *testing.T) {
 	for _, doc := range []string{`{"a":{"b":1,"b":2}}`, `["\ud800"]`, `[1e400]`} {
 		if _, err := strictjson.Canonical(nil, []byte(doc), strictjson.Limits{Lax: true}); err == nil {

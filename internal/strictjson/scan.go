@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // The limits that a zero [Limits] stands for.
@@ -43,13 +44,20 @@ func (l Limits) orDefaults() Limits {
 
 // Check returns nil if src is one strictly valid document within the limits, else an [*Error].
 func Check(src []byte, lim Limits) error {
-	s := scanner{src: src, laxBelow: lim.Lax}
+	s := scan(src)
+	defer s.end()
+	s.laxBelow = lim.Lax
 	return s.document(lim).done()
 }
 
 // Canonical appends the canonical form of src to dst. When src is not valid it returns dst as it was, and an [*Error]. Lax has no effect.
 func Canonical(dst, src []byte, lim Limits) ([]byte, error) {
-	s := scanner{src: src, emit: true, out: dst}
+	s := scan(src)
+	defer s.end()
+	s.emit, s.out = true, dst
+	if len(src) <= lim.orDefaults().Bytes {
+		s.out = slices.Grow(dst, len(src)) // which is enough for almost all
+	}
 	err := s.document(lim)
 	if err == nil && len(s.out)-len(dst) > lim.orDefaults().Bytes {
 		s.pos = 0
@@ -59,6 +67,46 @@ func Canonical(dst, src []byte, lim Limits) ([]byte, error) {
 		return dst, err.done()
 	}
 	return s.out, nil
+}
+
+// IsCanonical reports whether src is its own canonical form. The error is that of [Canonical].
+func IsCanonical(src []byte, lim Limits) (bool, error) {
+	s := scan(src)
+	defer s.end()
+	s.emit, s.out = true, s.form
+	err := s.document(lim)
+	s.form = s.out[:0]
+	if err != nil {
+		return false, err.done()
+	}
+	return bytes.Equal(s.out, src), nil
+}
+
+// scan begins to read a document. Scanners are used again, with the memory that the documents before made them set aside.
+func scan(src []byte) *scanner {
+	s, _ := scanners.Get().(*scanner)
+	if s == nil {
+		s = &scanner{members: make([]member, 0, 16)}
+	}
+	s.src = src
+	return s
+}
+
+var scanners sync.Pool
+
+// What a scanner may keep: enough for most calls, too little for the flood of one document to stay with us.
+const (
+	keptMembers = 256
+	keptBytes   = 16 << 10
+)
+
+// end gives a scanner back. It forgets the document.
+func (s *scanner) end() {
+	if cap(s.members) > keptMembers || cap(s.names) > keptBytes || cap(s.moved) > keptBytes || cap(s.form) > keptBytes {
+		return
+	}
+	*s = scanner{members: s.members[:0], names: s.names[:0], moved: s.moved[:0], form: s.form[:0]}
+	scanners.Put(s)
 }
 
 // scanner checks a document in one pass, by recursion bounded by the depth limit, and writes its canonical form on the way.
@@ -73,6 +121,7 @@ type scanner struct {
 
 	emit bool
 	out  []byte
+	form []byte // memory for a form that nobody else needs
 
 	// The members of all open objects, each object's in a row. An object that ends gives its part back.
 	members []member
@@ -289,9 +338,6 @@ func (s *scanner) member(first int) (rises bool, err *Error) {
 		m.key = sortKey(s.decoded(&m))
 		if n := len(s.members); n > first {
 			rises = s.compare(&s.members[n-1], &m) < 0
-		}
-		if s.members == nil {
-			s.members = make([]member, 0, 16)
 		}
 		s.members = append(s.members, m)
 	}

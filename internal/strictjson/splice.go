@@ -12,9 +12,8 @@ const spliceDepth = 1024
 // around it is dropped.
 func Splice(doc, value []byte, path ...string) ([]byte, error) {
 	if value != nil {
-		s := scanner{src: value, lax: true}
-		if err := s.document(Limits{Bytes: max(len(value), 1), Depth: spliceDepth}); err != nil {
-			return nil, err.done()
+		if err := syntax(value); err != nil {
+			return nil, err
 		}
 		value, _ = Get(value)
 	}
@@ -44,6 +43,14 @@ func Splice(doc, value []byte, path ...string) ([]byte, error) {
 		return nil, &Error{Code: BadValue, Offset: at, hint: "the document itself cannot be deleted"}
 	}
 	return replace(doc, place.at, place.end, value), nil
+}
+
+// syntax checks the syntax of a value of any size.
+func syntax(value []byte) error {
+	s := scan(value)
+	defer s.end()
+	s.lax = true
+	return s.document(Limits{Bytes: max(len(value), 1), Depth: spliceDepth}).done()
 }
 
 // absent is the answer when there is nothing at path: fine if it was to be deleted.

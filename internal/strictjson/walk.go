@@ -173,6 +173,20 @@ func Members(src []byte, lim Limits, visit func(name string, value []byte) error
 	return nil
 }
 
+// Each is [Members] for an object within a document that has passed [Check]: it checks nothing again. Other values have no members.
+func Each(doc []byte, visit func(name string, value []byte) error) error {
+	w, ok := walk(doc, skipSpace(doc, 0))
+	if !ok || !w.object {
+		return nil
+	}
+	for e, ok := w.next(); ok; e, ok = w.next() {
+		if err := visit(unquote(e.name), doc[e.at:e.end:e.end]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Elements is [Members] for an array; i counts from 0.
 func Elements(src []byte, lim Limits, visit func(i int, value []byte) error) error {
 	w, err := checked(src, lim, '[')

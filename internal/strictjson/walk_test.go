@@ -36,6 +36,39 @@ func TestMembers(t *testing.T) {
 	}
 }
 
+// Each sees what Members sees, of a part of the document too, and stops when the visitor says so.
+func TestEach(t *testing.T) {
+	doc := []byte(` {"o" : {"\u0061":[1, 2 ], "b":{"c":"}"}} , "n":null}`)
+	if err := strictjson.Check(doc, strictjson.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	part, _ := strictjson.Get(doc, "o")
+	for _, d := range [][]byte{doc, part} {
+		var want, got []string
+		add := func(to *[]string) func(string, []byte) error {
+			return func(name string, value []byte) error {
+				*to = append(*to, fmt.Sprintf("%q=%s", name, value))
+				return nil
+			}
+		}
+		if err := errors.Join(strictjson.Members(d, strictjson.Limits{}, add(&want)), strictjson.Each(d, add(&got))); err != nil {
+			t.Fatal(err)
+		}
+		if len(want) != 2 || !slices.Equal(got, want) {
+			t.Errorf("%s: got %s, want %s", d, got, want)
+		}
+	}
+	stop := errors.New("stop")
+	if err := strictjson.Each(doc, func(string, []byte) error { return stop }); err != stop {
+		t.Errorf("the visitor's error became %v", err)
+	}
+	for _, d := range []string{``, ` `, `[{"a":1}]`, `"{"`, `1`} {
+		if err := strictjson.Each([]byte(d), func(string, []byte) error { return stop }); err != nil {
+			t.Errorf("%q has members", d)
+		}
+	}
+}
+
 func TestElements(t *testing.T) {
 	var got []string
 	err := strictjson.Elements([]byte(`[1, "a,b]" ,{"x":[]},[[ ]],null]`), strictjson.Limits{}, func(i int, value []byte) error {
