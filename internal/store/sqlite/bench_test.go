@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"errors"
 	"flag"
 	"fmt"
 	"path/filepath"
@@ -42,30 +43,36 @@ func BenchmarkBare(b *testing.B) {
 				if _, err := db.Exec(`CREATE TABLE bare (id TEXT PRIMARY KEY, state TEXT NOT NULL, body BLOB NOT NULL) STRICT, WITHOUT ROWID`); err != nil {
 					b.Fatal(err)
 				}
-				insert, err := db.Prepare(`INSERT INTO bare VALUES (?, ?, ?)`)
-				if err != nil {
-					b.Fatal(err)
-				}
 				body := make([]byte, 600)
 				b.ResetTimer()
 				for n := 0; n < b.N; {
-					tx, err := db.Begin()
-					if err != nil {
+					together := min(together, b.N-n)
+					if err := insert(db, together, func(i int) string { return key(n + i) }, body); err != nil {
 						b.Fatal(err)
 					}
-					in := tx.Stmt(insert)
-					for range min(together, b.N-n) {
-						if _, err := in.Exec(key(n), "pending", body); err != nil {
-							b.Fatal(err)
-						}
-						n++
-					}
-					if err := tx.Commit(); err != nil {
-						b.Fatal(err)
-					}
+					n += together
 				}
 				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "/s")
 			})
 		}
 	}
+}
+
+// insert commits rows together.
+func insert(db *sql.DB, rows int, key func(i int) string, body []byte) error {
+	tx, err := db.Begin()
+	if err != nil {
+		return err
+	}
+	in, err := tx.Prepare(`INSERT INTO bare VALUES (?, ?, ?)`)
+	if err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	defer in.Close()
+	for i := range rows {
+		if _, err := in.Exec(key(i), "pending", body); err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+	}
+	return tx.Commit()
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,20 +28,15 @@ func acquire(path string, now time.Time) (*lock, error) {
 	if err != nil {
 		host = "an unnamed host"
 	}
-	l := &lock{f}
 	text := fmt.Sprintf("process %d on %s since %s\n", os.Getpid(), host, now.UTC().Format(time.RFC3339))
-	if err := f.Truncate(0); err == nil {
+	err = f.Truncate(0)
+	if err == nil {
 		_, err = f.WriteAt([]byte(text), 0)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: lock %s: %w", store.ErrUnavailable, path, l.fail(err))
+		return nil, fmt.Errorf("%w: lock %s: %w", store.ErrUnavailable, path, errors.Join(err, f.Close()))
 	}
-	return l, nil
-}
-
-func (l *lock) fail(err error) error {
-	_ = l.file.Close() // the first error is the one that counts
-	return err
+	return &lock{f}, nil
 }
 
 func (l *lock) release() error { return l.file.Close() }

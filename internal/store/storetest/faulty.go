@@ -98,8 +98,7 @@ func (p *point) meet(label string) error {
 	if len(p.f.labels) == p.f.at {
 		p.fault = p.f.fault
 	}
-	switch p.fault {
-	case NotWritten, Hung, DiesBefore:
+	if p.fault == NotWritten || p.fault == Hung || p.fault == DiesBefore {
 		return fmt.Errorf("%w: %s at write %d (%s)", store.ErrUnavailable, p.fault, p.f.at, label)
 	}
 	return nil
@@ -108,6 +107,7 @@ func (p *point) meet(label string) error {
 // answer turns what the store answered into what the caller is told.
 func (p *point) answer(ctx context.Context, err error) error {
 	switch p.fault {
+	case NotWritten:
 	case Unconfirmed:
 		if err == nil {
 			return fmt.Errorf("%w: the reply was lost", store.ErrInDoubt)

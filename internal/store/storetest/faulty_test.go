@@ -110,7 +110,7 @@ func oneFault(t *testing.T, fault storetest.Fault, n int, want []string) {
 	if written {
 		entries = []int64{2, 3, 4, 5, 5, 5}[n-1]
 	}
-	h, err := f.Store.Head(t.Context())
+	h, err := f.Head(t.Context())
 	if err != nil || h.Size != entries {
 		t.Fatalf("%s at %s: %d entries, want %d: %v", fault, want[n-1], h.Size, entries, err)
 	}

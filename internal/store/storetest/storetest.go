@@ -128,7 +128,7 @@ func runOne(t *testing.T, open Open, o Options, c test) {
 // restart closes the store and opens it again.
 func (s *scenario) restart() {
 	s.Helper()
-	s.must(s.Store.Close())
+	s.must(s.Close())
 	s.Store = s.open(s.TB, s.env)
 }
 
@@ -229,34 +229,42 @@ func storiesOf(t testing.TB, s store.Store) map[string]story {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(string(e.Kind), "request.") && e.Kind != ledger.ResultPickedUp {
-			continue
+		if strings.HasPrefix(string(e.Kind), "request.") || e.Kind == ledger.ResultPickedUp {
+			out[e.Subject] = tell(out[e.Subject], e)
 		}
-		told := out[e.Subject]
-		switch e.Kind {
-		case ledger.RequestAsked:
-			told.asks = 1
-			effect, _ := e.Text(ledger.FieldEffect)
-			told.ended = effect == ledger.EffectDeny
-		case ledger.RequestAttached:
-			told.asks++
-		case ledger.RequestDecided:
-			told.decisions++
-			word, _ := e.Text(ledger.FieldDecision)
-			told.ended = told.ended || word == ledger.Deny
-		case ledger.RequestClaimed:
-			executor, _ := e.Text(ledger.FieldExecutor)
-			told.claimed, told.redeemed = true, executor == ledger.ExecutorGateway
-		case ledger.RequestRedeemed:
-			told.redeemed = true
-		case ledger.RequestDenied, ledger.RequestCancelled, ledger.RequestExpired, ledger.RequestFinished, ledger.RequestResolved:
-			told.asks, told.ended = max(1, told.asks), true
-		case ledger.ResultPickedUp:
-			told.pickedUp = true
-		}
-		out[e.Subject] = told
 	}
 	return out
+}
+
+// endings are the entries after which a request is in an end state.
+var endings = []ledger.Kind{
+	ledger.RequestDenied, ledger.RequestCancelled, ledger.RequestExpired, ledger.RequestFinished, ledger.RequestResolved,
+}
+
+// tell adds an entry to a story.
+func tell(s story, e ledger.Entry) story {
+	s.asks = max(1, s.asks)
+	s.ended = s.ended || slices.Contains(endings, e.Kind)
+	is := func(name, value string) bool {
+		got, _ := e.Text(name)
+		return got == value
+	}
+	switch string(e.Kind) {
+	case string(ledger.RequestAsked):
+		s.ended = is(ledger.FieldEffect, ledger.EffectDeny)
+	case string(ledger.RequestAttached):
+		s.asks++
+	case string(ledger.RequestDecided):
+		s.decisions++
+		s.ended = s.ended || is(ledger.FieldDecision, ledger.Deny)
+	case string(ledger.RequestClaimed):
+		s.claimed, s.redeemed = true, is(ledger.FieldExecutor, ledger.ExecutorGateway)
+	case string(ledger.RequestRedeemed):
+		s.redeemed = true
+	case string(ledger.ResultPickedUp):
+		s.pickedUp = true
+	}
+	return s
 }
 
 // Opening is the start of request number n: a call that the verdict holds.
