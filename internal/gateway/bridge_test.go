@@ -300,6 +300,56 @@ func TestProgressFollowsTheAgentsNextRequest(t *testing.T) {
 	})
 }
 
+// A tool that its server runs only as a task: the agent knows of no tasks, the
+// gateway waits for it, and what the server asks meanwhile reaches the agent.
+func TestToolsThatRunOnlyAsTasks(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := legacyServer()
+			s.about.Capabilities = []byte(`{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}`)
+			s.tools = `{"name":"ask","execution":{"taskSupport":"required"}},{"name":"echo","execution":{"taskSupport":"optional"}}`
+			s.serve = func(ctx context.Context, _ *server, method string, params []byte, to mcp.Answers) (mcp.Message, error) {
+				switch {
+				case method == "tools/call" && has(params, "task"):
+					return result(`{"task":{"taskId":"t\u0031","status":"working"}}`), nil
+				case method == "tasks/result" && fails:
+					return mcp.Message{}, &mcp.CallError{Sent: false, Err: errRefused}
+				case method == "tasks/result":
+					answer, _ := to.Ask(ctx, roots)
+					return result(`{"content":[],"k":1.10,"heard":` + string(answer) + `}`), nil
+				}
+				return result(`{"content":[]}`), nil
+			}
+			r := newRig(t, one(s))
+			defer r.close()
+			c := agent("bot")
+			c.Capabilities = []byte(`{"roots":{}}`)
+			x := newTalk(c, "tools/call", askTool)
+			x.ask = func(string, []byte) mcp.Message { return result(`{"roots":[]}`) }
+			r.join(c)
+			r.g.Serve(context.Background(), x)
+			synctest.Wait()
+			if fails {
+				x.contains(t, "TOOL_OUTCOME_UNKNOWN")
+				if got := s.sent("tasks/cancel"); len(got) != 1 {
+					t.Errorf("the server was told %q", got)
+				}
+				return
+			}
+			if x.result != `{"content":[],"k":1.10,"heard":{"roots":[]}}` {
+				t.Errorf("%s %v", x.result, x.fault)
+			}
+			r.say(c, "tools/call", `{"name":"echo","arguments":{}}`)
+			if got := s.sent("tools/call"); len(got) != 2 || got[0] != `{"name":"ask","arguments":{},"task":{"ttl":3600000}}` || got[1] != `{"name":"echo","arguments":{}}` {
+				t.Errorf("the server got %q", got)
+			}
+			if got := s.sent("tasks/result"); len(got) != 1 || got[0] != `{"taskId":"t\u0031"}` {
+				t.Errorf("the server got %q", got)
+			}
+		})
+	}
+}
+
 func TestStrayTraffic(t *testing.T) {
 	s := legacyServer()
 	r := newRig(t, one(s))
@@ -775,22 +825,22 @@ func TestGoneBeforeItWasSent(t *testing.T) {
 
 // A session that was never opened, or is over, serves nothing.
 func TestASessionThatIsOver(t *testing.T) {
-	s := legacyServer()
-	r := newRig(t, one(s))
-	defer r.close()
-	for range 2 {
-		x := newTalk(agent("bot"), "tools/call", write)
-		r.g.Serve(context.Background(), x)
-		x.contains(t, "no such session", "nothing ran")
-		r.join(agent("bot"))
-		r.g.Close(agent("bot"))
-		if len(r.g.parties) != 0 {
-			t.Errorf("%d parties", len(r.g.parties))
+	synctest.Test(t, func(t *testing.T) {
+		s := legacyServer()
+		r := newRig(t, one(s))
+		defer r.close()
+		for range 2 {
+			x := newTalk(agent("bot"), "tools/call", write)
+			r.g.Serve(context.Background(), x)
+			x.contains(t, "no such session", "nothing ran")
+			r.join(agent("bot"))
+			r.g.Close(agent("bot"))
+			synctest.Wait()
+			if len(r.g.parties) != 0 || s.open() != 0 {
+				t.Errorf("%d parties, %d connections", len(r.g.parties), s.open())
+			}
 		}
-	}
-	if s.open() != 0 {
-		t.Error("its connection stays open")
-	}
+	})
 }
 
 // OPS-01: the queue of one agent is bounded; the next agent's is its own.

@@ -23,10 +23,15 @@
 // gateway and stay here; and _meta["dev.ayegate/claim"] names the claim as an
 // idempotency key where [Server.IdempotencyMeta] asks for it.
 //
-// What reaches an agent. A result is handed on byte for byte, with two exceptions:
-// members of its _meta under dev.ayegate/ are taken out, because that prefix is
-// how the gateway itself speaks (MCP-18), and a modern agent gets the resultType
-// that a legacy server did not write. A result's text is data: only _meta tells
+// A tool that its server runs only as a task gets params.task, and the gateway
+// waits for the task: it offers agents none.
+//
+// What reaches an agent. A result is handed on byte for byte, with these
+// exceptions: members of its _meta under dev.ayegate/ are taken out, because that
+// prefix is how the gateway itself speaks (MCP-18); a modern agent gets the
+// resultType, ttlMs and cacheScope that a legacy server did not write, and no
+// cacheScope but private; and where a person changed the call, the agent is told
+// so before the result. A result's text is data: only _meta tells
 // whether the gateway or the tool is speaking.
 //
 // What no agent can do here: decide. No method and no tool approves anything, an

@@ -118,7 +118,7 @@ func (u *run) take(responses []byte) {
 func (u *run) supply(params, result []byte, round int) ([]byte, error) {
 	requests := get(result, "inputRequests")
 	wanted := make(map[string][]byte)
-	members(requests, func(key string, r []byte) { wanted[key] = clone(r) })
+	members(requests, func(key string, r []byte) { wanted[key] = r })
 	var answers []byte
 	var err error
 	switch {

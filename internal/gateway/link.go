@@ -40,8 +40,9 @@ type conn struct {
 
 	used    sync.Mutex // guards what follows; taken after link.mu
 	uses    int
-	since   time.Time // when the last use ended
-	closing bool      // the last use ends the connection
+	since   time.Time     // when the last use ended
+	closing bool          // the last use ends the connection
+	over    chan struct{} // closed by it
 
 	catalog catalogs
 	news    chan struct{} // holds a token when the server's tools changed
@@ -102,7 +103,7 @@ func (l *link) open() *conn {
 
 // connect opens a connection and looks after it until it is over.
 func (l *link) connect(o *opening) {
-	c := &conn{l: l, since: l.g.c.Now(), news: make(chan struct{}, 1), watched: make(chan struct{}, 1)}
+	c := &conn{l: l, since: l.g.c.Now(), over: make(chan struct{}), news: make(chan struct{}, 1), watched: make(chan struct{}, 1)}
 	up, err := l.dial(c)
 	l.mu.Lock()
 	l.opening = nil
@@ -193,11 +194,17 @@ func (l *link) close() {
 		return
 	}
 	c.used.Lock()
+	defer c.used.Unlock()
 	c.closing = true
-	busy := c.uses > 0
-	c.used.Unlock()
-	if !busy {
-		_ = c.up.Close()
+	c.endUnused()
+}
+
+// endUnused ends a connection that is to be closed and that nothing runs on. The
+// one who watches it closes it: ending a process takes its time.
+func (c *conn) endUnused() {
+	if c.closing && c.uses == 0 {
+		close(c.over)
+		c.closing = false
 	}
 }
 
@@ -218,13 +225,10 @@ func (c *conn) use() {
 
 func (c *conn) release() {
 	c.used.Lock()
+	defer c.used.Unlock()
 	c.uses--
 	c.since = c.l.g.c.Now()
-	over := c.closing && c.uses == 0
-	c.used.Unlock()
-	if over {
-		_ = c.up.Close()
-	}
+	c.endUnused()
 }
 
 // retire gives up a connection that nobody has used for long enough. Otherwise it

@@ -229,19 +229,20 @@ func (e *exchange) replyList(result []byte) {
 	if e.modern() {
 		result = uncached(result)
 		if e.method == "tools/list" || e.method == "server/discover" {
-			result = set(set(result, []byte("0"), "ttlMs"), []byte(`"private"`), "cacheScope")
+			result = set(result, []byte("0"), "ttlMs")
 		}
 	}
 	e.reply(ours(result))
 }
 
 // uncached adds what the modern era demands of results that can be cached and a
-// legacy server does not write.
+// legacy server does not write. No result is public here: it came to an agent that
+// was authenticated, through its own connection.
 func uncached(result []byte) []byte {
 	if !has(result, "ttlMs") {
 		result = set(result, []byte("0"), "ttlMs")
 	}
-	if !has(result, "cacheScope") {
+	if textAt(result, "cacheScope") != "private" {
 		result = set(result, []byte(`"private"`), "cacheScope")
 	}
 	return result

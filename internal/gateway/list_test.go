@@ -355,3 +355,23 @@ func (p *pushed) Ask(ctx context.Context, method string, params []byte) (mcp.Mes
 	}
 	return p.talk.Ask(ctx, method, params)
 }
+
+// MCP-15: what one agent was shown is not for all to keep.
+func TestNothingIsPublic(t *testing.T) {
+	for sent, want := range map[string]string{
+		`{"resources":[],"ttlMs":5,"cacheScope":"public"}`:                          `{"resources":[],"ttlMs":5,"cacheScope":"private","resultType":"complete"}`,
+		`{"resources":[],"ttlMs":5,"cacheScope":"private","resultType":"complete"}`: `{"resources":[],"ttlMs":5,"cacheScope":"private","resultType":"complete"}`,
+		`{"resources":[]}`: `{"resources":[],"ttlMs":0,"cacheScope":"private","resultType":"complete"}`,
+	} {
+		s := modernServer()
+		s.serve = func(context.Context, *server, string, []byte, mcp.Answers) (mcp.Message, error) { return result(sent), nil }
+		r := newRig(t, one(s))
+		if x := r.say(modernAgent("bot", `{}`), "resources/list", ""); x.result != want {
+			t.Errorf("%s became %s, want %s", sent, x.result, want)
+		}
+		if x := r.say(agent("bot"), "resources/list", ""); x.result != sent {
+			t.Errorf("for a legacy agent %s became %s", sent, x.result)
+		}
+		r.close()
+	}
+}

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -155,7 +154,7 @@ func (u *run) do(c call.Call, claim string) (desk.Result, error) {
 		return res, nil
 	}
 	for round := 0; ; round++ {
-		m, err := conn.up.Call(u.ctx, u.action.method, params, u)
+		m, err := u.send(conn, params)
 		switch {
 		case err != nil:
 			return desk.Result{}, effectError(u.cause(err), round > 0)
@@ -221,5 +220,3 @@ func (u *run) Ask(ctx context.Context, m mcp.Message) ([]byte, *mcp.Error) {
 	defer u.link.p.expect(m.Params, u.link)()
 	return answerOf(h.x.Ask(ctx, m.Method, m.Params))
 }
-
-func clone(b []byte) []byte { return bytes.Clone(b) }

@@ -32,6 +32,8 @@ func (c *conn) watch() {
 			return
 		case <-g.ctx.Done():
 			return
+		case <-c.over:
+			return
 		case <-pause.C:
 			quiet = true
 		case <-c.news:
