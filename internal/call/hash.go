@@ -22,7 +22,10 @@ func (h Hash) String() string {
 	if h.IsZero() {
 		return ""
 	}
-	return hashPrefix + hex.EncodeToString(h[:])
+	var text [len(hashPrefix) + 2*len(h)]byte
+	copy(text[:], hashPrefix)
+	hex.Encode(text[len(hashPrefix):], h[:])
+	return string(text[:])
 }
 
 // Short returns the first 8 hexadecimal digits, for people to compare; it identifies nothing. It is "" for the zero Hash.

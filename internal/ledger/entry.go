@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -53,19 +52,10 @@ var entryLimits = strictjson.Limits{Bytes: MaxEntry, Depth: 16, Nodes: 10_000}
 // one that [Event.Entry] writes for what the line says: a second spelling of an
 // entry is a forgery or a fault. The errors wrap [ErrEntry].
 func ParseEntry(line []byte) (Entry, error) {
-	var p entryParser
-	return p.parse(line)
-}
-
-// entryParser keeps the memory that reading one line after another can share.
-type entryParser struct{ canon []byte }
-
-func (p *entryParser) parse(line []byte) (Entry, error) {
-	var err error
-	if p.canon, err = strictjson.Canonical(p.canon[:0], line, entryLimits); err != nil {
+	switch canonical, err := strictjson.IsCanonical(line, entryLimits); {
+	case err != nil:
 		return Entry{}, fmt.Errorf("%w: %w", ErrEntry, err)
-	}
-	if !bytes.Equal(p.canon, line) {
+	case !canonical:
 		return Entry{}, fmt.Errorf("%w: valid JSON, but spelled another way", ErrEntry)
 	}
 	c := cursor{rest: line}
@@ -90,6 +80,7 @@ func (p *entryParser) parse(line []byte) (Entry, error) {
 	if c.bad {
 		return Entry{}, fmt.Errorf("%w: members are missing, unknown or of the wrong type", ErrEntry)
 	}
+	var err error
 	if e.Time, err = parseTime(stamp); err != nil {
 		return Entry{}, fmt.Errorf("%w: %w", ErrEntry, err)
 	}

@@ -79,7 +79,7 @@ func (e Event) Entry(seq int64, at time.Time) ([]byte, error) {
 	if err := e.check(seq, at); err != nil {
 		return nil, err
 	}
-	b := make([]byte, 0, 512)
+	b := make([]byte, 0, e.length())
 	b = append(b, `{"actor":{"id":`...)
 	b = strictjson.AppendString(b, e.Actor.ID)
 	b = append(b, `,"kind":`...)
@@ -104,6 +104,25 @@ func (e Event) Entry(seq int64, at time.Time) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %s of %d bytes, %d are the limit", ErrEvent, e.Kind, len(b), MaxEntry)
 	}
 	return b, nil
+}
+
+// length is about what the line will need, so that it is set aside once.
+func (e Event) length() int {
+	n := 192 + len(e.Subject) + len(e.Actor.ID)
+	for _, f := range e.Data {
+		n += len(f.Name) + 12
+		switch v := f.Value.(type) {
+		case string:
+			n += len(v)
+		case Raw:
+			n += len(v)
+		case []string:
+			for _, s := range v {
+				n += len(s) + 3
+			}
+		}
+	}
+	return n
 }
 
 // check refuses what would not read back as it was meant.
@@ -137,7 +156,9 @@ func checkWho(k Kind, subject string, a Actor) error {
 func appendData(b []byte, data []Field) ([]byte, error) {
 	byName := func(x, y Field) int { return strings.Compare(x.Name, y.Name) }
 	if !slices.IsSortedFunc(data, byName) {
-		data = slices.SortedFunc(slices.Values(data), byName)
+		var stack [24]Field // more than an event of ours has
+		data = append(stack[:0], data...)
+		slices.SortFunc(data, byName)
 	}
 	b = append(b, '{')
 	for i, f := range data {

@@ -93,7 +93,6 @@ type verifier struct {
 	in      *bufio.Reader
 	line    int64 // number of the line being read
 	rep     Report
-	parser  entryParser
 	stories stories
 	tree    Frontier
 	stored  []Hash // memory for what the tree says to store
@@ -210,7 +209,7 @@ func (v *verifier) trailer(line []byte) {
 
 // entry takes any line that claims to be nothing else.
 func (v *verifier) entry(line []byte) {
-	e, err := v.parser.parse(line)
+	e, err := ParseEntry(line)
 	switch {
 	case err != nil:
 		v.damage(v.next, "%v", err)

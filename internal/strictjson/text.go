@@ -194,7 +194,12 @@ func hex4(src []byte, i int) rune {
 // is always JSON; who hashes the result checks s first.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
-	for _, r := range s {
+	i := 0
+	for i < len(s) && s[i] >= 0x20 && s[i] < utf8.RuneSelf && s[i] != '"' && s[i] != '\\' {
+		i++
+	}
+	dst = append(dst, s[:i]...)
+	for _, r := range s[i:] {
 		dst = appendRune(dst, r)
 	}
 	return append(dst, '"')
