@@ -364,7 +364,9 @@ func TestNothingIsPublic(t *testing.T) {
 		`{"resources":[]}`: `{"resources":[],"ttlMs":0,"cacheScope":"private","resultType":"complete"}`,
 	} {
 		s := modernServer()
-		s.serve = func(context.Context, *server, string, []byte, mcp.Answers) (mcp.Message, error) { return result(sent), nil }
+		s.serve = func(context.Context, *server, string, []byte, mcp.Answers) (mcp.Message, error) {
+			return result(sent), nil
+		}
 		r := newRig(t, one(s))
 		if x := r.say(modernAgent("bot", `{}`), "resources/list", ""); x.result != want {
 			t.Errorf("%s became %s, want %s", sent, x.result, want)
