@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -34,14 +35,14 @@ between, it is refused.`,
 			if err != nil {
 				return err
 			}
-			if r.Status != api.StatusPending {
-				return &exit{code: exitOtherwise, err: fmt.Errorf("%s does not wait for a decision: it is %s", r.Code, state(r))}
+			if err := waits(r); err != nil {
+				return err
 			}
 			if hash == "" && !g.json {
 				render(w.err, r)
 				fmt.Fprintln(w.err)
 			}
-			if err := w.sure(g, r, yes, hash, &typed); err != nil {
+			if err := w.sure(cmd.Context(), g, r, yes, hash, &typed); err != nil {
 				return err
 			}
 			d := api.DecideRequest{Decision: api.Approve, Digest: r.Digest, Reason: reason}
@@ -79,7 +80,7 @@ func (w *world) approved(g *globals, r *api.Request) error {
 
 // sure makes certain that a person read what is about to run. On a terminal they
 // are asked; elsewhere the flags have to say it.
-func (w *world) sure(g *globals, r *api.Request, yes bool, hash string, typed *string) error {
+func (w *world) sure(ctx context.Context, g *globals, r *api.Request, yes bool, hash string, typed *string) error {
 	if hash != "" {
 		if len(hash) < 4 || !strings.HasPrefix(strings.TrimPrefix(r.ToolCallHash, "sha256:"), strings.ToLower(strings.TrimPrefix(hash, "sha256:"))) {
 			return &exit{code: exitOtherwise, err: fmt.Errorf("the call of %s does not have the hash %s: what you read is not what waits", r.Code, visible(hash)), hint: "read it again: ayegate show " + r.Code}
@@ -90,7 +91,7 @@ func (w *world) sure(g *globals, r *api.Request, yes bool, hash string, typed *s
 		if !asks {
 			return needs("%s must be confirmed by typing what it names", "--confirm "+fmt.Sprintf("%q", want), r)
 		}
-		answer, err := w.askFor(fmt.Sprintf("To approve, type: %s\n> ", visible(want)))
+		answer, err := w.askFor(ctx, fmt.Sprintf("To approve, type: %s\n> ", visible(want)))
 		if err != nil {
 			return err
 		}
@@ -99,7 +100,7 @@ func (w *world) sure(g *globals, r *api.Request, yes bool, hash string, typed *s
 	}
 	switch {
 	case asks && !yes:
-		answer, err := w.askFor("Approve once? Type yes: ")
+		answer, err := w.askFor(ctx, "Approve once? Type yes: ")
 		if err != nil {
 			return err
 		}
@@ -129,11 +130,26 @@ func (w *world) terminal() bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-func (w *world) askFor(prompt string) (string, error) {
+// askFor asks for a line. A read from a terminal cannot be called off, so whoever
+// interrupts leaves it behind.
+func (w *world) askFor(ctx context.Context, prompt string) (string, error) {
 	fmt.Fprint(w.err, prompt)
-	line, err := bufio.NewReader(w.in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", err
+	type answer struct {
+		line string
+		err  error
 	}
-	return strings.TrimRight(line, "\r\n"), nil
+	got := make(chan answer, 1)
+	go func() {
+		line, err := bufio.NewReader(w.in).ReadString('\n')
+		got <- answer{line, err}
+	}()
+	select {
+	case a := <-got:
+		if a.err != nil && !errors.Is(a.err, io.EOF) {
+			return "", a.err
+		}
+		return strings.TrimRight(a.line, "\r\n"), nil
+	case <-ctx.Done():
+		return "", fmt.Errorf("nothing was decided: %w", ctx.Err())
+	}
 }

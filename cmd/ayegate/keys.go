@@ -22,6 +22,7 @@ func (w *world) keysCmd(g *globals) *cobra.Command {
 neither can do what the other may. A key is printed once and kept only as a hash.
 While ayegate runs, keys are made through it and that needs your token; otherwise
 the store is opened directly.`,
+		RunE: group,
 	}
 	c.AddCommand(w.keysAdd(g), w.keysList(g), w.keysRevoke(g))
 	return c

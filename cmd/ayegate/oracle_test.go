@@ -20,6 +20,7 @@ import (
 // and nothing else did. Each line is "claim n tool".
 type oracle struct {
 	log  *os.File
+	text string // of the tools' descriptions
 	kill string // "sent" or "acted": end the gateway when the call has come, or is done
 	at   int    // at this call
 	mu   sync.Mutex
@@ -31,7 +32,8 @@ var oracleTools = []string{"auto", "act", "pay"}
 
 // oracleMain is the oracle as a program: oracle DIR. It holds a shared lock on
 // DIR/alive as long as it lives, so that somebody who has the lock alone knows that
-// nothing runs any more.
+// nothing runs any more. DIR/kill says when to end the gateway, DIR/describe what the
+// tools say of themselves.
 func oracleMain() {
 	flag.Parse()
 	dir := flag.Arg(0)
@@ -49,6 +51,10 @@ func oracleMain() {
 	if text, err := os.ReadFile(filepath.Join(dir, "kill")); err == nil {
 		_, _ = fmt.Sscan(string(text), &o.kill, &o.at)
 	}
+	o.text = "leaves a line"
+	if text, err := os.ReadFile(filepath.Join(dir, "describe")); err == nil {
+		o.text = strings.TrimSpace(string(text))
+	}
 	_ = mcp.ServeStdio(context.Background(), os.Stdin, os.Stdout, o, mcp.Client{Principal: "stdio", Transport: "stdio"})
 }
 
@@ -64,7 +70,7 @@ func (o *oracle) Serve(_ context.Context, x mcp.Exchange) {
 	case "tools/list":
 		var all []string
 		for _, name := range oracleTools {
-			all = append(all, `{"name":"`+name+`","description":"leaves a line","inputSchema":{"type":"object","properties":{"n":{"type":"string"}},"required":["n"]}}`)
+			all = append(all, `{"name":"`+name+`","description":"`+o.text+`","inputSchema":{"type":"object","properties":{"n":{"type":"string"}},"required":["n"]}}`)
 		}
 		_ = x.Reply([]byte(`{` + complete + `,"ttlMs":0,"cacheScope":"private","tools":[` + strings.Join(all, ",") + `]}`))
 	case "tools/call":

@@ -18,6 +18,7 @@ func (w *world) policyCmd(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "policy", Short: "check, explain and test a policy",
 		Long: "The policy says which calls run, which are refused and which wait for a person. Without a file the starter policy holds: everything asks.",
+		RunE: group,
 	}
 	c.AddCommand(w.policyCheck(g), w.policyExplain(g), w.policyTest(g))
 	return c

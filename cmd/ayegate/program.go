@@ -45,6 +45,7 @@ type program struct {
 
 	policyName string
 	policySeen string // revision or content that was last judged
+	policyGone int    // how often in a row it could not be read
 	anchor     string // file of the last checkpoint, "" where there is none
 	anchored   int64  // its size
 	stop       context.CancelFunc
@@ -362,8 +363,16 @@ func (p *program) reloadPolicy(ctx context.Context) {
 		return
 	}
 	src, err := os.ReadFile(p.policyName)
-	if err != nil || string(src) == p.policySeen {
-		return // a file that is gone for a moment is being replaced
+	if err != nil {
+		// A file that is gone for a moment is being replaced.
+		if p.policyGone++; p.policyGone == 3 {
+			p.log.Error("the policy cannot be read, the old one stays in force", "policy", p.policyName, "err", err)
+		}
+		return
+	}
+	p.policyGone = 0
+	if string(src) == p.policySeen {
+		return
 	}
 	p.policySeen = string(src)
 	pol, err := policy.Parse(p.policyName, src)

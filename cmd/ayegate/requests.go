@@ -121,6 +121,9 @@ func (w *world) denyCmd(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := waits(r); err != nil {
+				return err
+			}
 			reason := strings.Join(args[1:], " ")
 			r, err = c.Decide(cmd.Context(), r.ApprovalID, api.DecideRequest{Decision: api.Deny, Digest: r.Digest, Reason: reason})
 			if err != nil {
@@ -162,6 +165,18 @@ func (w *world) resolveCmd(g *globals) *cobra.Command {
 	}
 	c.Flags().StringVar(&note, "note", "", "how it was found out")
 	return c
+}
+
+// waits reports whether a request still waits for a decision.
+func waits(r *api.Request) error {
+	code := exitOtherwise
+	switch r.Status {
+	case api.StatusPending:
+		return nil
+	case api.StatusExpired:
+		code = exitExpired
+	}
+	return &exit{code: code, err: fmt.Errorf("%s does not wait for a decision: it is %s", r.Code, state(r))}
 }
 
 // statusExit is the exit code that a request's end means to a script.

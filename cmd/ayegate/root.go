@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -63,4 +64,19 @@ See it work, with nothing installed and nothing outside a temporary folder touch
 		w.doctorCmd(g), w.versionCmd(g), w.toyCmd(),
 	)
 	return root
+}
+
+// group is a command that only holds others: without one of them it does nothing,
+// and a mistyped one is never taken for something else.
+func group(c *cobra.Command, args []string) error {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	if len(args) == 0 {
+		return usage("%s needs one of: %s", c.CommandPath(), strings.Join(names, ", "))
+	}
+	return usage("unknown command %q for %q; there are: %s", args[0], c.CommandPath(), strings.Join(names, ", "))
 }

@@ -40,6 +40,8 @@ const patience = 20 * time.Second
 //	reaches STATUS CODE    wait until a request has this status
 //	logged PATTERN [FILE]  wait until a line of serve.err, or of FILE, matches
 //	count N FILE PATTERN   how many lines of a file match
+//	accept SERVER.TOOL     accept the definition that waits, as ayegate tools says it
+//	revoke NOTE            revoke the key with this note
 //	key VAR FILE           put the text of a file, without its newline, into VAR
 func TestScript(t *testing.T) {
 	t.Parallel()
@@ -81,7 +83,7 @@ func scripts(dir, programs string) testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": serveCommand, "stop": stopCommand, "exits": exitsCommand, "held": heldCommand,
 			"reaches": reachesCommand, "logged": loggedCommand, "count": countCommand, "key": keyCommand,
-			"asked": askedCommand,
+			"asked": askedCommand, "accept": acceptCommand, "revoke": revokeCommand,
 		},
 	}
 }
@@ -241,6 +243,31 @@ func reachesCommand(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(err)
 		return string(r.Status) == args[0]
 	})
+}
+
+func acceptCommand(ts *testscript.TestScript, _ bool, args []string) {
+	c := person(ts)
+	list, err := c.Definitions(context.Background(), true)
+	ts.Check(err)
+	for _, d := range list.Definitions {
+		if d.Server+"."+d.Tool == args[0] {
+			ts.Check(ts.Exec("ayegate", "tools", "accept", args[0], d.Definition))
+			return
+		}
+	}
+	ts.Fatalf("%s does not wait for anybody", args[0])
+}
+
+func revokeCommand(ts *testscript.TestScript, _ bool, args []string) {
+	list, err := person(ts).Keys(context.Background())
+	ts.Check(err)
+	for _, k := range list.Keys {
+		if k.Note == args[0] {
+			ts.Check(ts.Exec("ayegate", "keys", "revoke", k.ID))
+			return
+		}
+	}
+	ts.Fatalf("no key has the note %q", args[0])
 }
 
 func askedCommand(ts *testscript.TestScript, _ bool, args []string) {
