@@ -876,11 +876,51 @@ func TestShutdownRecordsWhatIsKnown(t *testing.T) {
 		r := newRig(t, one(s))
 		x, _ := r.start(agent("bot"), "tools/call", `{"name":"echo"}`)
 		sleep(time.Second)
+		began := time.Now()
 		r.g.Shutdown()
 		<-x.done
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("a call that does not end was waited for for %s", took)
+		}
 		if q := r.last(); q.State != approval.Unknown {
 			t.Errorf("%s", q.State)
 		}
 		r.close()
 	})
+}
+
+// A call that ends soon after is not lost to a restart.
+func TestShutdownWaitsForWhatWasSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := legacyServer()
+		s.serve = func(context.Context, *server, string, []byte, mcp.Answers) (mcp.Message, error) {
+			time.Sleep(3 * time.Second)
+			return result(`{"content":[]}`), nil
+		}
+		r := newRig(t, one(s))
+		defer r.close()
+		_, cancel := r.start(agent("bot"), "tools/call", `{"name":"echo"}`)
+		sleep(time.Second)
+		cancel(mcp.ErrShutdown)
+		began := time.Now()
+		r.g.Shutdown()
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("waited for %s", took)
+		}
+		if q := r.last(); q.State != approval.Executed {
+			t.Errorf("%s, %s", q.State, q.Cause)
+		}
+	})
+}
+
+// The session of a request is the protocol's, or the key's where there is none.
+func TestSessionsOfRequests(t *testing.T) {
+	r := newRig(t, one(legacyServer()))
+	defer r.close()
+	for want, c := range map[string]mcp.Client{"s-bot": agent("bot"), "key:bot": modernAgent("bot", `{}`)} {
+		r.say(c, "tools/call", `{"name":"echo","arguments":{"n":"`+want+`"}}`)
+		if got := r.last().From.Session; got != want {
+			t.Errorf("session %q, want %q", got, want)
+		}
+	}
 }

@@ -64,7 +64,7 @@ type Config struct {
 	// letters, digits and hyphens, at most 32. "ayegate" is ours.
 	Servers map[string]Server
 	// Identify names the agent behind an authenticated principal. Its Session is
-	// bound here: the protocol's session where there is one, else the principal.
+	// bound here: the protocol's session where there is one, else its key.
 	Identify func(principal string) (identity.Agent, error)
 	// BaseURL is where people sign in, without a trailing slash; the page of a
 	// request is BaseURL/r/CODE. Empty leaves links out.
@@ -101,6 +101,7 @@ type Limits struct {
 	ParkedFor time.Duration // how long one waits; 10 minutes
 	Opening   time.Duration // to connect to a server, or to list its tools; 30 s
 	Idle      time.Duration // after which an unused connection to a server is closed; 1 hour
+	Drain     time.Duration // how long Shutdown waits for calls that were sent; 5 s
 }
 
 func (l Limits) orDefaults() Limits {
@@ -110,6 +111,7 @@ func (l Limits) orDefaults() Limits {
 		ParkedFor: orElse(l.ParkedFor, 10*time.Minute),
 		Opening:   orElse(l.Opening, 30*time.Second),
 		Idle:      orElse(l.Idle, time.Hour),
+		Drain:     orElse(l.Drain, 5*time.Second),
 	}
 }
 
@@ -130,6 +132,7 @@ type Gateway struct {
 	ctx   context.Context // of everything that outlives a request; its cause says why it ended
 	stop  context.CancelCauseFunc
 	work  sync.WaitGroup
+	runs  sync.WaitGroup // calls that may have been sent
 
 	abouts sync.Map // server id to mcp.About: how it last introduced itself
 	bound  sync.Map // [2]string{server, tool} to []mcp.ParamHeader
@@ -137,7 +140,7 @@ type Gateway struct {
 	random  sync.Mutex // guards c.Rand
 	mu      sync.Mutex
 	closed  bool
-	parties map[string]*party
+	parties map[partyKey]*party
 	parked  map[string]*run // by id
 }
 
@@ -146,7 +149,8 @@ var _ mcp.Server = (*Gateway)(nil)
 // reserved is the server id that would make a server's tools look like ours.
 const reserved = "ayegate"
 
-// New makes a gateway. Connections and calls end with ctx.
+// New makes a gateway. It lives until Shutdown, also beyond ctx: a call that was
+// sent is given time to be answered.
 func New(ctx context.Context, c Config) (*Gateway, error) {
 	if c.Desk == nil || c.Identify == nil || c.Now == nil || c.Rand == nil || c.Log == nil {
 		return nil, errors.New("gateway: desk, identify, now, rand and log are required")
@@ -168,18 +172,19 @@ func New(ctx context.Context, c Config) (*Gateway, error) {
 	c.BaseURL = strings.TrimSuffix(c.BaseURL, "/")
 	g := &Gateway{
 		c: c, desk: c.Desk, log: c.Log, ids: slices.Sorted(maps.Keys(c.Servers)),
-		parties: make(map[string]*party), parked: make(map[string]*run),
+		parties: make(map[partyKey]*party), parked: make(map[string]*run),
 	}
 	var err error
 	if g.sealz, err = newSeal(c.Rand); err != nil {
 		return nil, err
 	}
-	g.ctx, g.stop = context.WithCancelCause(ctx)
+	g.ctx, g.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	return g, nil
 }
 
-// Shutdown ends everything: calls in flight are recorded as what is known of
-// them, connections to servers are closed. It returns when all has ended.
+// Shutdown ends everything. What was sent is waited for as long as Limits.Drain
+// says, then recorded as what is known of it; connections to servers are closed.
+// It returns when all has ended.
 func (g *Gateway) Shutdown() {
 	g.mu.Lock()
 	g.closed = true
@@ -188,21 +193,35 @@ func (g *Gateway) Shutdown() {
 		u.expiry.Stop()
 	}
 	g.mu.Unlock()
+	drained := make(chan struct{})
+	go func() {
+		g.runs.Wait()
+		close(drained)
+	}()
+	patience := time.NewTimer(g.c.Limits.Drain)
+	defer patience.Stop()
+	select {
+	case <-drained:
+	case <-patience.C:
+	}
 	g.stop(mcp.ErrShutdown)
 	for _, p := range parties {
 		p.close()
 	}
+	<-drained
 	g.work.Wait()
 }
 
 // spawn runs f and lets Shutdown wait for it. It reports false after Shutdown.
-func (g *Gateway) spawn(f func()) bool {
+func (g *Gateway) spawn(f func()) bool { return g.spawnIn(&g.work, f) }
+
+func (g *Gateway) spawnIn(group *sync.WaitGroup, f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return false
 	}
-	g.work.Go(f)
+	group.Go(f)
 	return true
 }
 
@@ -227,15 +246,15 @@ func (g *Gateway) agent(c mcp.Client) (identity.Agent, error) {
 	if err != nil || from.IsZero() {
 		return identity.Agent{}, errors.Join(desk.ErrNoAgent, err)
 	}
-	from.Session = sessionOf(c)
-	return from, nil
-}
-
-func sessionOf(c mcp.Client) string {
-	if c.Session != "" {
-		return c.Session
+	switch {
+	case c.Session != "":
+		from.Session = c.Session
+	case from.Device != "":
+		from.Session = "key:" + from.ID + "/" + from.Device
+	default:
+		from.Session = "key:" + from.ID
 	}
-	return "key:" + c.Principal
+	return from, nil
 }
 
 func noServer(endpoint string) *mcp.Error {

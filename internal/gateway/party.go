@@ -34,6 +34,9 @@ type linkKey struct {
 	era    mcp.Era
 }
 
+// partyKey names a party: a session of a principal, or the principal itself.
+type partyKey struct{ principal, session string }
+
 // errNoSession says that a legacy session was never opened or is over.
 var errNoSession = errors.New("there is no such session, or it is over")
 
@@ -44,7 +47,7 @@ func (g *Gateway) partyOf(c mcp.Client) (*party, error) {
 }
 
 func (g *Gateway) findParty(c mcp.Client, create bool) (*party, error) {
-	key := c.Principal + "\x00" + sessionOf(c)
+	key := partyKey{c.Principal, c.Session}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := g.parties[key]
@@ -66,7 +69,7 @@ func (g *Gateway) findParty(c mcp.Client, create bool) (*party, error) {
 // Close implements [mcp.Server]: the session's connections end with it. Its
 // requests do not: another session of the same agent may ask for them again.
 func (g *Gateway) Close(c mcp.Client) {
-	key := c.Principal + "\x00" + sessionOf(c)
+	key := partyKey{c.Principal, c.Session}
 	g.mu.Lock()
 	p := g.parties[key]
 	delete(g.parties, key)

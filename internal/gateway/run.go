@@ -69,7 +69,7 @@ func (w *wait) execute(ctx context.Context) {
 			return u.do(c, claim)
 		})
 	}
-	if !w.g.spawn(start) {
+	if !w.g.spawnIn(&w.g.runs, start) {
 		u.err = mcp.ErrShutdown
 		close(u.done)
 	}
