@@ -34,9 +34,7 @@ func Commit(salt []byte, value [32]byte) string {
 // times for each, so for the salts that are in use it is spelled out here.
 func keyed(salt []byte, value [32]byte) [32]byte {
 	if len(salt) > sha256.BlockSize {
-		m := hmac.New(sha256.New, salt)
-		m.Write(value[:])
-		return [32]byte(m.Sum(nil))
+		return keyedLong(salt, value)
 	}
 	var inner, outer [sha256.BlockSize + 32]byte
 	copy(inner[:], salt)
@@ -49,6 +47,12 @@ func keyed(salt []byte, value [32]byte) [32]byte {
 	sum := sha256.Sum256(inner[:])
 	copy(outer[sha256.BlockSize:], sum[:])
 	return sha256.Sum256(outer[:])
+}
+
+func keyedLong(salt []byte, value [32]byte) [32]byte {
+	m := hmac.New(sha256.New, salt)
+	m.Write(value[:])
+	return [32]byte(m.Sum(nil))
 }
 
 // Opens reports whether commitment is the one to value under salt. It is how an
