@@ -85,7 +85,7 @@ func (m *Message) decode(version, method []byte) error {
 func (m Message) checked(lim strictjson.Limits) (Message, error) {
 	err := m.checkForm()
 	if err == nil && m.Params != nil && !lim.Lax {
-		err = checkParams(m.Params, lim)
+		err = checkParams(m.Params)
 	}
 	if err != nil {
 		return Message{Raw: m.Raw, ID: m.ID}, err
@@ -214,29 +214,25 @@ func refuseVariant(at, name string, known []string) error {
 }
 
 // checkParams refuses variants of the names that the protocol defines directly
-// in params and in its _meta.
-func checkParams(params []byte, lim strictjson.Limits) error {
+// in params, which were checked with their message, and in its _meta.
+func checkParams(params []byte) error {
 	var meta []byte
-	err := strictjson.Members(params, lim, func(name string, value []byte) error {
+	err := strictjson.Each(params, func(name string, value []byte) error {
 		if name == "_meta" {
 			meta = value
 			return nil
 		}
 		return refuseVariant("/params", name, paramsMembers)
 	})
-	if err != nil {
-		return asError(err)
-	}
-	if meta == nil {
-		return nil
+	if err != nil || meta == nil {
+		return err
 	}
 	if meta[0] != '{' {
 		return invalid("/params/_meta", "must be an object")
 	}
-	err = strictjson.Members(meta, lim, func(name string, _ []byte) error {
+	return strictjson.Each(meta, func(name string, _ []byte) error {
 		return refuseVariant("/params/_meta", name, metaMembers)
 	})
-	return asError(err)
 }
 
 // isMethod reports whether s can be the name of a method.
