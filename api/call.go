@@ -8,9 +8,9 @@ import (
 // CallRequest is a call that an agent wants to happen (POST /v1/calls).
 type CallRequest struct {
 	// Id of the tool server, as the configuration names it.
-	Server string `json:"server,required"`
+	Server string `json:"server"`
 	// Name of the tool.
-	Tool string `json:"tool,required"`
+	Tool string `json:"tool"`
 	// The arguments, a JSON object. Absent means {}. What is shown, hashed and sent is their canonical form.
 	Args json.RawMessage `json:"args,omitempty"`
 	// Who performs the call: "gateway" (the default) for a server that ayegate fronts, "caller" for the asker itself.
@@ -102,9 +102,9 @@ type Token struct {
 // answer 200 may the effect start.
 type RedeemRequest struct {
 	// The secret of the token.
-	Token string `json:"token,required"`
+	Token string `json:"token"`
 	// SHA-256 of the canonical call that is about to be performed.
-	ToolCallHash string `json:"toolCallHash,required"`
+	ToolCallHash string `json:"toolCallHash"`
 	// The device that was named when the call was asked, if one was.
 	Device string `json:"device,omitempty"`
 }
@@ -113,7 +113,7 @@ type RedeemRequest struct {
 // (POST /v1/calls/{id}/finish).
 type FinishRequest struct {
 	// succeeded, errored, not_sent or in_doubt.
-	Outcome Outcome `json:"outcome,required"`
+	Outcome Outcome `json:"outcome"`
 	// What the tool answered, any JSON.
 	Result json.RawMessage `json:"result,omitempty"`
 	// Why there is no result, in words.

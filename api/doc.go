@@ -9,9 +9,9 @@
 //
 // The comment of each field is its documentation: the OpenAPI document that the
 // server publishes at /openapi.json is generated from these types. A field
-// marked "required" must be present in a request. Unknown fields in a request
-// are refused; a client must pass over unknown fields in an answer, because
-// fields are added.
+// of a request that is not omitted when empty must be present. Unknown fields in
+// a request are refused; a client must pass over unknown fields in an answer,
+// because fields are added.
 //
 // Times are RFC 3339 in UTC by the server's clock. Durations are written as Go
 // writes them ("30s", "5m"). Hashes are "sha256:" and 64 hexadecimal digits.

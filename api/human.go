@@ -14,9 +14,9 @@ const (
 // DecideRequest is a person's decision (POST /v1/requests/{id}/decide).
 type DecideRequest struct {
 	// approve or deny.
-	Decision Verb `json:"decision,required"`
+	Decision Verb `json:"decision"`
 	// The digest of the request as it was on the screen.
-	Digest string `json:"digest,required"`
+	Digest string `json:"digest"`
 	// For how much the approval counts. Absent means once.
 	Scope *Scope `json:"scope,omitempty"`
 	// Why. The agent reads it word for word.
@@ -28,7 +28,7 @@ type DecideRequest struct {
 // Scope says for how much an approval counts.
 type Scope struct {
 	// once.
-	Kind string `json:"kind,required"`
+	Kind string `json:"kind"`
 	// How long a window lasts. Only with the kind "window".
 	For Duration `json:"for,omitzero"`
 }
@@ -52,7 +52,7 @@ type ExtendRequest struct{}
 // (POST /v1/requests/{id}/resolve).
 type ResolveRequest struct {
 	// What was found: succeeded, errored or not_sent.
-	Outcome Outcome `json:"outcome,required"`
+	Outcome Outcome `json:"outcome"`
 	// How it was found out.
 	Note string `json:"note,omitempty"`
 }
@@ -102,20 +102,20 @@ type Definitions struct {
 // (POST /v1/definitions/accept).
 type AcceptRequest struct {
 	// Id of the server.
-	Server string `json:"server,required"`
+	Server string `json:"server"`
 	// Name of the tool.
-	Tool string `json:"tool,required"`
+	Tool string `json:"tool"`
 	// The definition as it was on the screen: SHA-256.
-	Definition string `json:"definition,required"`
+	Definition string `json:"definition"`
 }
 
 // ExplainRequest asks what the policy says of a call
 // (POST /v1/policy/explain). Nothing runs and nothing is held.
 type ExplainRequest struct {
 	// Id of the server.
-	Server string `json:"server,required"`
+	Server string `json:"server"`
 	// Name of the tool.
-	Tool string `json:"tool,required"`
+	Tool string `json:"tool"`
 	// The arguments. Absent means {}.
 	Args json.RawMessage `json:"args,omitempty"`
 	// Id of the agent that would ask. Absent: nobody in particular.

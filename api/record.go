@@ -85,9 +85,9 @@ type ExportRequest struct{}
 // KeyRequest makes a credential (POST /v1/keys).
 type KeyRequest struct {
 	// agent or human.
-	Class string `json:"class,required"`
+	Class string `json:"class"`
 	// Whose: the id of an agent or of a person. People make human tokens for themselves only.
-	For string `json:"for,required"`
+	For string `json:"for"`
 	// The only device it is good on. Agents only.
 	Device string `json:"device,omitempty"`
 	// How long it is good. Absent: until it is revoked.

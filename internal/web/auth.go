@@ -147,7 +147,7 @@ func (w *Web) wrongClass(r *http.Request, text string) error {
 
 // refused turns a credential that is not good away, and puts that on the record.
 func (w *Web) refused(r *http.Request, method, text string, why error) error {
-	cause := ""
+	var cause string
 	switch {
 	case errors.Is(why, credential.ErrExpired):
 		cause = "expired"

@@ -140,7 +140,8 @@ func (x *exchange) refusedCall(err error, c call.Call) error {
 // follow goes with a call as far as wait allows: to the people's word, through
 // the execution, to the result.
 func (x *exchange) follow(from identity.Agent, t *desk.Ticket, do desk.Do, wait time.Duration) (api.Call, error) {
-	r, result, err := t.Request, desk.Result{}, error(nil)
+	var err error
+	r, result := t.Request, desk.Result{}
 	if waits(r) && t.Claim == "" && wait > 0 {
 		if r, err = x.await(from, r, wait); err != nil {
 			return api.Call{}, err

@@ -133,7 +133,7 @@ func (w *Web) sameOrigin(r *http.Request) bool {
 
 // media checks how the body is written before a byte of it is read.
 func (w *Web) media(rt route, r *http.Request) error {
-	if e := r.Header.Values("Content-Encoding"); len(e) > 0 && !(len(e) == 1 && strings.EqualFold(e[0], "identity")) {
+	if e := r.Header.Values("Content-Encoding"); len(e) > 1 || len(e) == 1 && !strings.EqualFold(e[0], "identity") {
 		return newProblem(http.StatusUnsupportedMediaType, api.UnsupportedMedia, "Compressed bodies are not taken. Nothing was done.")
 	}
 	if r.ContentLength > w.cfg.MaxBody {
@@ -163,6 +163,11 @@ func tooLarge() *api.Problem {
 
 // body reads a whole body within the limit.
 func (x *exchange) body() ([]byte, error) {
+	// The deadline is taken back: the server reads on to notice an asker that hangs
+	// up, and would take a deadline that passes for one.
+	rc := http.NewResponseController(x.w)
+	x.web.set(rc.SetReadDeadline, readTime)
+	defer x.web.set(rc.SetReadDeadline, 0)
 	b, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.web.cfg.MaxBody))
 	var over *http.MaxBytesError
 	switch {
@@ -174,14 +179,18 @@ func (x *exchange) body() ([]byte, error) {
 	return b, nil
 }
 
-// until sets how long writing may take from now on. A server without deadlines,
-// as in a test, has nothing to set.
+// until sets how long writing may take from now on; 0 is as long as it takes.
 func (w *Web) until(rw http.ResponseWriter, d time.Duration) {
+	w.set(http.NewResponseController(rw).SetWriteDeadline, d)
+}
+
+// set sets a deadline. A connection without deadlines has nothing to set.
+func (w *Web) set(deadline func(time.Time) error, d time.Duration) {
 	var at time.Time
 	if d > 0 {
 		at = w.cfg.Now().Add(d)
 	}
-	if err := http.NewResponseController(rw).SetWriteDeadline(at); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		w.log.Debug("a write deadline could not be set", "err", err)
+	if err := deadline(at); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		w.log.Debug("a deadline could not be set", "err", err)
 	}
 }

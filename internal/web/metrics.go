@@ -73,6 +73,7 @@ func (m *metrics) note(e ledger.Entry) {
 		delete(m.open, e.Subject)
 	case ledger.CallRepeated:
 		m.repeats++
+	default: // of no count
 	}
 }
 

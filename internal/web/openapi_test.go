@@ -240,7 +240,7 @@ func (d *describer) schema(t reflect.Type) object {
 		}
 		properties[name] = p
 		asked := strings.HasSuffix(t.Name(), "Request") && t.Name() != "Request" && t.Name() != "EventRequest" || t.Name() == "Scope" || t.Name() == "Confirm"
-		if strings.Contains(options, "required") || !asked && !strings.Contains(options, "omit") {
+		if !strings.Contains(options, "omit") {
 			required = append(required, name)
 		}
 		if asked {

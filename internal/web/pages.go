@@ -106,6 +106,7 @@ func (x *exchange) errorPage(p *api.Problem) {
 	f := page.Failure{Frame: x.frame(heading, ""), Status: p.Status, Heading: heading, Detail: p.Detail, Incident: p.Incident}
 	if err := x.render(p.Status, page.FailurePage(f)); err != nil {
 		x.web.log.Error("an error page could not be drawn", "err", err)
+		x.w.WriteHeader(http.StatusInternalServerError) // silence would read as success
 	}
 }
 

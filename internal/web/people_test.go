@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -463,11 +464,16 @@ func TestOnDisk(t *testing.T) {
 	if r.Execution.Result == "" || len(r.Decisions) != 1 {
 		t.Fatalf("got %+v", r)
 	}
-	n := 0
-	for e, err := range client(ana).Events(t.Context(), 0) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	last := ""
+	for e, err := range client(ana).Events(ctx, 0) {
 		must(t, err)
-		if n++; e.Kind == "result.picked_up" {
+		if last = e.Kind; last == "result.picked_up" {
 			break
 		}
+	}
+	if last != "result.picked_up" {
+		t.Errorf("the last event is %s", last)
 	}
 }

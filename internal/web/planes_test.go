@@ -35,7 +35,7 @@ func TestCredentialsDoNotCrossPlanes(t *testing.T) {
 			w.clock.advance(time.Minute) // each has its own share of the record
 			n := len(w.kinds(ledger.AuthFailed))
 			body := ""
-			if rt.Method == "POST" {
+			if rt.Method == http.MethodPost {
 				body = "{}"
 				h = append(h, "Content-Type", "application/json")
 			}
@@ -263,7 +263,7 @@ func TestAgentOfRequest(t *testing.T) {
 	w := newWorld(t)
 	s := w.signIn("ana")
 	check := func(header ...string) (identity.Agent, error) {
-		r, err := http.NewRequest("POST", w.base+"/mcp", nil)
+		r, err := http.NewRequest(http.MethodPost, w.base+"/mcp", nil)
 		must(t, err)
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Add(header[i], header[i+1])

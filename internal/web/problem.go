@@ -62,7 +62,8 @@ func (x *exchange) fail(p plane, err error) {
 		return
 	}
 	if err := x.json("application/problem+json", pr.Status, pr); err != nil {
-		x.web.log.Debug("a problem was not taken", "err", err)
+		x.web.log.Error("a problem could not be written", "err", err)
+		x.w.WriteHeader(http.StatusInternalServerError) // silence would read as success
 	}
 }
 
@@ -86,11 +87,11 @@ func (x *exchange) failPage(p *api.Problem) {
 // on record; recovery will call its outcome unknown.
 func (w *Web) rescue(x *exchange) {
 	v := recover()
-	if v == nil || v == http.ErrAbortHandler {
-		if v != nil {
-			panic(v)
-		}
+	if v == nil {
 		return
+	}
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(v) // it is meant: the connection ends here
 	}
 	x.fail(nobody, fmt.Errorf("panic: %v", v))
 }

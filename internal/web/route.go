@@ -1,10 +1,12 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"github.com/ayegate/ayegate/api"
 	"github.com/ayegate/ayegate/internal/identity"
@@ -79,7 +81,7 @@ type exchange struct {
 	session credential.SignedIn // zero with a bearer credential
 
 	status int    // of the answer; 0 means 200
-	after  func() // runs when the answer was written
+	after  func() // runs when the answer went out to somebody who was still there
 }
 
 // post is a route that reads a JSON body and answers with JSON.
@@ -135,20 +137,19 @@ func (x *exchange) answer(v any) error {
 }
 
 func (x *exchange) json(media string, status int, v any) error {
-	h := x.w.Header()
-	h.Set("Content-Type", media)
-	x.web.until(x.w, writeTime)
-	x.w.WriteHeader(status)
-	if x.r.Method == http.MethodHead {
-		return nil
-	}
-	e := json.NewEncoder(x.w)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		x.web.log.Debug("an answer was not taken", "route", x.r.Pattern, "err", err)
-		return nil
+		return err
 	}
-	if x.after != nil {
+	x.w.Header().Set("Content-Type", media)
+	x.w.Header().Set("Content-Length", strconv.Itoa(b.Len())) // the asker has it all before this handler ends
+	x.web.until(x.w, writeTime)
+	there := x.r.Context().Err() == nil
+	x.w.WriteHeader(status)
+	x.write(b.Bytes())
+	if x.after != nil && there && http.NewResponseController(x.w).Flush() == nil {
 		x.after()
 	}
 	return nil

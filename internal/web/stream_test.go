@@ -95,6 +95,43 @@ func TestHangUpWhileRunning(t *testing.T) {
 	})
 }
 
+// The same over a real connection, where the last bytes of an answer fit into a
+// buffer that nobody will read: the result counts as received only when it was.
+func TestHangUpOverTheNetwork(t *testing.T) {
+	w := newWorld(t)
+	held := w.hold("fs", "write_file", `{"path":"a"}`)
+	w.say(w.ana, held.ID, api.Approve, "")
+	w.tool.gate = make(chan struct{})
+	ctx, hangUp := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = w.bot.Await(ctx, held.ApprovalID, 0)
+	}()
+	for status := api.StatusApproved; status != api.StatusExecuting; {
+		c, err := w.bot.GetCall(t.Context(), held.ID, 0)
+		must(t, err)
+		status = c.Status
+	}
+	hangUp()
+	<-gone
+	w.tool.mu.Lock()
+	asker := w.tool.asker
+	w.tool.mu.Unlock()
+	<-asker.Done() // the server noticed
+	close(w.tool.gate)
+	for status := api.StatusExecuting; status == api.StatusExecuting; {
+		c, err := w.bot.GetCall(t.Context(), held.ID, api.Duration(time.Second))
+		must(t, err)
+		status = c.Status
+	}
+	again, err := w.bot.Call(t.Context(), api.CallRequest{Server: "fs", Tool: "write_file", Args: json.RawMessage(`{"path":"a"}`)})
+	must(t, err)
+	if again.Status != api.StatusExecuted || again.ApprovalID != held.ApprovalID || len(again.Result) == 0 || w.tool.count() != 1 {
+		t.Fatalf("%+v, %d runs", again, w.tool.count())
+	}
+}
+
 // Closing ends what waits, so that a server can shut down.
 func TestCloseEndsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +211,7 @@ func TestEventsResume(t *testing.T) {
 func TestEventsHeartbeatAndEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := quietWorld(t)
-		r, err := http.NewRequestWithContext(t.Context(), "GET", w.base+"/v1/events", nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.base+"/v1/events", nil)
 		must(t, err)
 		r.Header.Set("Authorization", "Bearer "+w.keys["ana"])
 		resp, err := (&http.Client{Transport: w.via}).Do(r)

@@ -84,7 +84,8 @@ type Config struct {
 // Limits that are no matter of taste: each bounds what one caller can hold.
 const (
 	maxWait          = 5 * time.Minute  // of a long poll
-	writeTime        = 30 * time.Second // to write an answer, or one event
+	readTime         = 30 * time.Second // to send a body
+	writeTime        = 30 * time.Second // to take an answer, or one event
 	heartbeat        = 15 * time.Second // between signs of life on a stream
 	streamsPerPerson = 8
 	streamsTotal     = 256
@@ -159,7 +160,10 @@ func cookieName(base *url.URL) string {
 	return "aye_session"
 }
 
-// Handler serves everything that Web owns.
+// Handler serves everything that Web owns. It bounds the time of each body and
+// each answer by itself, because some answers take minutes: the http.Server
+// around it should set ReadHeaderTimeout and IdleTimeout, and leave ReadTimeout
+// and WriteTimeout alone.
 func (w *Web) Handler() http.Handler { return http.HandlerFunc(w.serve) }
 
 // Mount serves what no other pattern of mux does, such as /mcp.

@@ -94,13 +94,17 @@ type upstream struct {
 	mu     sync.Mutex
 	calls  []string
 	answer func(call.Call) (desk.Result, error)
-	gate   chan struct{} // when set, each call waits for it
+	gate   chan struct{}   // when set, each call waits for it
+	asker  context.Context // of the last asker
 }
 
-func (u *upstream) Tool(_ context.Context, _ identity.Agent, server, tool string) (desk.Do, desk.Tool, error) {
+func (u *upstream) Tool(ctx context.Context, _ identity.Agent, server, tool string) (desk.Do, desk.Tool, error) {
 	if server == "mail" { // mail is performed by its caller
 		return nil, desk.Tool{}, web.ErrNoServer
 	}
+	u.mu.Lock()
+	u.asker = ctx
+	u.mu.Unlock()
 	known, held := u.desk.Tool(server, tool)
 	if held {
 		return nil, known, desk.ErrHeldTool

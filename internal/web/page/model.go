@@ -54,16 +54,17 @@ type Draft struct{ Reason, Preset, Typed, Note string }
 // Request is the page of one request.
 type Request struct {
 	Frame
-	R       api.Request
-	Call    Exact
-	Result  []Piece // what the tool answered, as far as it is shown
-	Cut     int     // bytes of the result that are not shown
-	May     May
-	Notice  string // why the last form was refused
-	Draft   Draft
-	Head    Head
-	Trail   []Step
-	Subject string // of the person who looks
+	R      api.Request
+	Call   Exact
+	Result []Piece // what the tool answered, as far as it is shown
+	Cut    int     // bytes of the result that are not shown
+	May    May
+	Notice string // why the last form was refused
+	Draft  Draft
+	Head   Head
+	Trail  []Step
+	// Outdated says that the policy changed after the request was judged.
+	Outdated bool
 }
 
 // Tools is the list of pinned tools.

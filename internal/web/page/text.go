@@ -143,6 +143,7 @@ func (p Piece) Name() string {
 		return plural(p.Count, "tab", "tabs")
 	case Breaks:
 		return plural(p.Count, "line break", "line breaks")
+	case Plain, Mark:
 	}
 	switch {
 	case p.Rune < 0x20 || p.Rune >= 0x7f && p.Rune < 0xa0:
