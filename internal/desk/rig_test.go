@@ -44,10 +44,11 @@ limits:
 `
 
 var (
-	bot = identity.Agent{ID: "bot", Owner: "user:ana", Session: "s1", Workspace: "w"}
-	ana = identity.Human{ID: "ana", Strength: identity.Session}
-	raj = identity.Human{ID: "raj", Strength: identity.Session}
-	eve = identity.Human{ID: "eve", Strength: identity.Session}
+	bot    = identity.Agent{ID: "bot", Owner: "user:ana", Session: "s1", Workspace: "w"}
+	ana    = identity.Human{ID: "ana", Strength: identity.Session}
+	raj    = identity.Human{ID: "raj", Strength: identity.Session}
+	nobody = identity.Human{ID: "ana"} // verified by nothing
+	eve    = identity.Human{ID: "eve", Strength: identity.Session}
 )
 
 type fixture struct {
