@@ -297,3 +297,24 @@ func plainText(c *ast.CommentGroup) string {
 	}
 	return strings.Join(strings.Fields(strings.NewReplacer("[", "", "]", "").Replace(c.Text())), " ")
 }
+
+// The manual names every route, and no route that is not there.
+func TestManualNamesEveryRoute(t *testing.T) {
+	b, err := os.ReadFile("../../docs/http.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := map[string]bool{}
+	for _, rt := range table() {
+		line := rt.method + " " + strings.Replace(rt.pattern, "{$}", "", 1)
+		served[line] = true
+		if !bytes.Contains(b, []byte("`"+line+"`")) {
+			t.Errorf("%s is not in docs/http.md", line)
+		}
+	}
+	for _, m := range regexp.MustCompile("`((?:GET|POST|DELETE) /[^`?]*)`").FindAllSubmatch(b, -1) {
+		if !served[string(m[1])] {
+			t.Errorf("docs/http.md tells of %s, which is not served", m[1])
+		}
+	}
+}
