@@ -46,17 +46,12 @@ func TestReloadsUnderLoad(t *testing.T) {
 		parse(t, rules), parse(t, rules+"# the same under another name\n"),
 		parse(t, "version: 1\nrules:\n  - {id: none, tool: fs.touch, deny: {}}\n"),
 	}
-	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	var n atomic.Int64
+	var n, over atomic.Int64
 	for range 4 {
 		wg.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			defer over.Add(1)
+			for range 1000 {
 				tk, err := f.Submit(t.Context(), ask(t, "fs", "touch", fmt.Sprintf(`{"n":%d}`, n.Add(1))))
 				if err != nil {
 					t.Error(err)
@@ -72,11 +67,10 @@ func TestReloadsUnderLoad(t *testing.T) {
 	}
 	for i := range 1000 {
 		must(t, f.SetPolicy(t.Context(), "p", policies[(i+1)%3]))
-		for was := n.Load(); n.Load() < was+2 && !t.Failed(); {
+		for was := n.Load(); n.Load() < was+2 && over.Load() < 4; {
 			runtime.Gosched()
 		}
 	}
-	close(stop)
 	wg.Wait()
 	inForce, claims := policies[0].Revision(), 0
 	for _, e := range f.recorded(t, ledger.PolicyLoaded, ledger.RequestClaimed) {
