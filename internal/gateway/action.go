@@ -37,7 +37,10 @@ var useIDs = []string{"claudecode/toolUseId", "callId"}
 // metaReason is where an agent may say why it calls, shown as unchecked.
 const metaReason = "dev.ayegate/reason"
 
-const maxReason = 2000
+const (
+	maxReason = 2000
+	maxUseID  = 256
+)
 
 func newToolAction(server, tool string, e *exchange) (*action, error) {
 	args := get(e.params, "arguments")
@@ -83,7 +86,8 @@ func (a *action) takeReturn(e *exchange) {
 
 func (a *action) label() {
 	for _, name := range useIDs {
-		if a.distinct = textAt(a.params, "_meta", name); a.distinct != "" {
+		if id := textAt(a.params, "_meta", name); id != "" && len(id) <= maxUseID {
+			a.distinct = id
 			break
 		}
 	}
