@@ -26,7 +26,6 @@ type target struct {
 	key     string
 	session string
 	pid     int // of the process in between; 0 where there is none
-	home    string
 }
 
 // lab is everything that runs beside the load.
@@ -138,7 +137,7 @@ func (t *target) handshake() error {
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close() //nolint:errcheck // read to its end
+	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s %w", resp.Status, text, err)
@@ -248,7 +247,7 @@ func (t *target) once(body []byte) bool {
 	if err != nil {
 		return false
 	}
-	defer resp.Body.Close() //nolint:errcheck // read to its end
+	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	return err == nil && resp.StatusCode == http.StatusOK && bytes.Contains(text, []byte(`"result"`)) && !bytes.Contains(text, []byte(`"isError":true`))
 }
@@ -306,6 +305,6 @@ func freePort() string {
 	if err != nil {
 		panic(err)
 	}
-	defer l.Close() //nolint:errcheck // only its number is wanted
+	defer l.Close()
 	return l.Addr().String()
 }

@@ -62,7 +62,7 @@ func run(slice time.Duration, rounds, held int, out, binary string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a folder in the temporary folder
+	defer os.RemoveAll(dir)
 	if binary == "" {
 		binary = filepath.Join(dir, "ayegate")
 		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "./cmd/ayegate")

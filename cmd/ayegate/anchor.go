@@ -34,10 +34,10 @@ func (p *program) checkAnchor(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if head.Size >= was.Head.Size {
-		then, err := ledger.HeadOf(was.Head.Size, p.store.Hashes(ctx))
-		if err == nil && then.Root == was.Head.Root {
-			p.anchored = was.Head.Size
+	if head.Size >= was.Size {
+		then, err := ledger.HeadOf(was.Size, p.store.Hashes(ctx))
+		if err == nil && then.Root == was.Root {
+			p.anchored = was.Size
 			return nil
 		}
 	}
@@ -46,7 +46,7 @@ func (p *program) checkAnchor(ctx context.Context) error {
 		return err
 	}
 	p.log.Error("THE RECORD WAS ROLLED BACK OR REPLACED: it does not contain the last checkpoint. Everything open was voided.",
-		"checkpoint", p.anchor, "promised", was.Head.Size, "found", head.Size, "voided", n)
+		"checkpoint", p.anchor, "promised", was.Size, "found", head.Size, "voided", n)
 	return nil
 }
 

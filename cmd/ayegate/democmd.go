@@ -37,7 +37,7 @@ decides.`,
 			if err != nil {
 				return err
 			}
-			defer os.RemoveAll(dir) //nolint:errcheck // a folder in the temporary folder
+			defer os.RemoveAll(dir)
 			return w.demo(cmd.Context(), g, dir, listen, noBrowser)
 		},
 	}
@@ -106,13 +106,18 @@ func (w *world) demo(ctx context.Context, g *globals, dir, listen string, noBrow
 	served := make(chan error, 1)
 	serving, stopServing := context.WithCancel(ctx)
 	go func() { served <- p.listen(serving, l) }()
-	defer func() { stopServing(); <-served }()
+	defer func() {
+		stopServing()
+		if err := <-served; err != nil {
+			p.log.Error("the pages stopped", "err", err)
+		}
+	}()
 
 	s, err := w.stage(ctx, g, p, dir)
 	if err != nil {
 		return err
 	}
-	defer s.agent.Close() //nolint:errcheck // its process is this one
+	defer s.agent.Close()
 	s.welcome(l.Addr().String() != listen)
 	if !noBrowser && !g.noInput && !g.json {
 		s.openBrowser(ctx)

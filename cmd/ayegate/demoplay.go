@@ -61,19 +61,16 @@ func (s *stage) call(ctx context.Context, step demo.Step, n int) answer {
 	if m.Error != nil {
 		return answer{err: errors.New(string(m.Error))}
 	}
-	var r struct {
-		IsError bool `json:"isError"`
-		Content []struct {
-			Text string `json:"text"`
-		} `json:"content"`
+	a := answer{}
+	if raw, ok := strictjson.Get(m.Result, "isError"); ok {
+		if a.isError, err = strictjson.Bool(raw); err != nil {
+			return answer{err: err}
+		}
 	}
-	if err := json.Unmarshal(m.Result, &r); err != nil {
-		return answer{err: err}
+	if raw, ok := strictjson.Get(m.Result, "content", "0", "text"); ok {
+		a.text, err = strictjson.String(raw)
 	}
-	a := answer{isError: r.IsError}
-	if len(r.Content) > 0 {
-		a.text = r.Content[0].Text
-	}
+	a.err = err
 	return a
 }
 

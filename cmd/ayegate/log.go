@@ -143,7 +143,7 @@ rolled back or forked; without one it says so.`,
 				if err != nil {
 					return &exit{code: exitUsage, err: err}
 				}
-				defer f.Close() //nolint:errcheck // read only
+				defer f.Close()
 				in = f
 			}
 			report, err := ledger.Verify(in, opt)

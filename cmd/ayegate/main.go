@@ -22,15 +22,16 @@ import (
 // version is set when a release is built.
 var version = "dev"
 
-func main() {
+func main() { os.Exit(live()) }
+
+// live runs the command line of this process in the world as it is.
+func live() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	w := &world{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, now: time.Now, rand: rand.Reader,
 	}
-	code := w.run(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
+	return w.run(ctx, os.Args[1:])
 }
 
 // world is everything a command may touch of the outside.

@@ -75,7 +75,7 @@ func (w *world) alive(ctx context.Context, base string) bool {
 	if err != nil {
 		return false
 	}
-	defer resp.Body.Close() //nolint:errcheck // its body is not read
+	defer resp.Body.Close()
 	return resp.StatusCode == http.StatusOK
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ayegate/ayegate/api"
+	"github.com/ayegate/ayegate/internal/strictjson"
 )
 
 var tierWords = map[string]string{"R0": "none", "R1": "low", "R2": "medium", "R3": "high", "R4": "critical"}
@@ -51,11 +52,9 @@ func render(out io.Writer, r *api.Request) {
 }
 
 func renderArgs(out io.Writer, canonical string) {
-	var c struct {
-		Args json.RawMessage `json:"args"`
-	}
+	args, ok := arguments(canonical)
 	var b bytes.Buffer
-	if json.Unmarshal([]byte(canonical), &c) != nil || json.Indent(&b, c.Args, "    ", "  ") != nil {
+	if !ok || json.Indent(&b, args, "    ", "  ") != nil {
 		return // the canonical form below is shown in any case
 	}
 	fmt.Fprintf(out, "  args\n    %s\n", visible(b.String()))
@@ -92,6 +91,14 @@ func renderOutcome(out io.Writer, r *api.Request) {
 	}
 }
 
+// arguments are the bytes of a canonical call's arguments.
+func arguments(canonical string) ([]byte, bool) {
+	if strictjson.Check([]byte(canonical), strictjson.Limits{}) != nil {
+		return nil, false
+	}
+	return strictjson.Get([]byte(canonical), "args")
+}
+
 // state says where a request stands, in the words of the pages.
 func state(r *api.Request) string {
 	switch r.Status {
@@ -124,13 +131,11 @@ func timeLeft(r *api.Request) string {
 // preview is a call on one line. It says when it is shortened: from a shortened
 // one nobody should decide.
 func preview(r *api.Request, width int) string {
-	var c struct {
-		Args json.RawMessage `json:"args"`
-	}
-	if json.Unmarshal([]byte(r.ToolCallCanonical), &c) != nil {
+	args, ok := arguments(r.ToolCallCanonical)
+	if !ok {
 		return ""
 	}
-	s := oneLine(string(c.Args))
+	s := oneLine(string(args))
 	if len(s) <= width {
 		return s
 	}

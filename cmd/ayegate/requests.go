@@ -175,6 +175,7 @@ func waits(r *api.Request) error {
 		return nil
 	case api.StatusExpired:
 		code = exitExpired
+	default: // decided, or it has run
 	}
 	return &exit{code: code, err: fmt.Errorf("%s does not wait for a decision: it is %s", r.Code, state(r))}
 }

@@ -47,12 +47,12 @@ func (f files) read(_ context.Context, args []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer root.Close() //nolint:errcheck // read-only handle
+	defer root.Close()
 	file, err := root.Open(path.Clean(a.Path))
 	if err != nil {
 		return "", err
 	}
-	defer file.Close() //nolint:errcheck // read-only handle
+	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, 1<<20))
 	return string(text), err
 }
@@ -81,7 +81,7 @@ func (f files) write(_ context.Context, args []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer root.Close() //nolint:errcheck // nothing is written through the folder's handle
+	defer root.Close()
 	file, err := root.Create(path.Clean(a.Path))
 	if err != nil {
 		return "", err

@@ -56,7 +56,7 @@ func Customers(ctx context.Context, dir string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer db.Close() //nolint:errcheck // only read
+	defer db.Close()
 	var n int
 	err = db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE name = 'customers'`).Scan(&n)
 	if err != nil || n == 0 {
@@ -78,7 +78,7 @@ func (t table) query(ctx context.Context, args []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer rows.Close() //nolint:errcheck // Err is looked at below
+	defer rows.Close()
 	cols, err := rows.Columns()
 	if err != nil {
 		return "", err

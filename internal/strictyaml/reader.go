@@ -110,6 +110,7 @@ func kindName(y *yaml.Node) string {
 		return "a mapping"
 	case yaml.SequenceNode:
 		return "a list"
+	default: // a scalar, told apart by its tag
 	}
 	switch y.Tag {
 	case "!!null":

@@ -60,7 +60,7 @@ func run(bin, suite, only string, verbose bool) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a folder in the temporary folder
+	defer os.RemoveAll(dir)
 	if bin, err = filepath.Abs(bin); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (r row) front(ctx context.Context, dir, bin, server, upstream string) (stri
 	if err != nil {
 		return "", fmt.Errorf("make a key: %w", err)
 	}
-	os.Setenv("AYEGATE_HOME", home) //nolint:errcheck // of this process, which is a tool
+	os.Setenv("AYEGATE_HOME", home)
 	if err := start(ctx, os.Stderr, bin, "serve", "--config", cfg); err != nil {
 		return "", err
 	}
@@ -265,6 +265,6 @@ func freePort() string {
 	if err != nil {
 		panic(err)
 	}
-	defer l.Close() //nolint:errcheck // only its number is wanted
+	defer l.Close()
 	return l.Addr().String()
 }
