@@ -178,3 +178,43 @@ func TestLateCommits(t *testing.T) {
 	}
 	must(t, audit(inner))
 }
+
+// rivalStore loses a change and its reply, and somebody else is quicker.
+type rivalStore struct {
+	store.Store
+	rival func()
+}
+
+func (s *rivalStore) Change(ctx context.Context, id approval.ID, move store.Move, charges ...store.Charge) (*approval.Request, error) {
+	if rival := s.rival; rival != nil {
+		s.rival = nil
+		rival()
+		return nil, store.ErrInDoubt
+	}
+	return s.Store.Change(ctx, id, move, charges...)
+}
+
+// RACE-11: an executor whose claim was lost does not take another's for its own.
+func TestClaimOfAnother(t *testing.T) {
+	inner, err := memory.Open(memory.Config{Now: storetest.NewWall().Now})
+	must(t, err)
+	s := &rivalStore{Store: inner}
+	f, quicker := over(t, s, rules), over(t, inner, rules)
+	tk := f.submit(t, write(t, "a"))
+	f.approve(t, ana, tk.Request)
+	s.rival = func() {
+		_, _, err := quicker.Execute(t.Context(), bot, &desk.Ticket{Request: tk.Request}, quicker.do)
+		must(t, err)
+	}
+	r, _, err := f.Execute(t.Context(), bot, tk, f.do)
+	wants(t, err, store.ErrInDoubt)
+	if r.State != approval.Executed {
+		t.Errorf("it is %s", r.State)
+	}
+	quicker.ran(t, 1)
+	f.ran(t, 0)
+	if r, res, err := f.Execute(t.Context(), bot, tk, f.do); err != nil || r.State != approval.Executed || len(res.Bytes) == 0 {
+		t.Errorf("%v %v", err, r)
+	}
+	must(t, audit(inner))
+}
