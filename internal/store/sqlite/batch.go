@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/ayegate/ayegate/internal/approval"
@@ -22,8 +23,10 @@ type batch struct {
 	touched map[approval.ID]kept
 	erased  map[approval.ID]bool // the cache is wrong about them
 	delta   map[countKey]int     // what is to be added to the counts
+	records []recordName         // that change
+	lines   [][]byte             // entries of the ledger
+	rows    []any                // of theirs, to be written: number, line, hashes
 	hashes  []ledger.Hash        // reused
-	flat    []byte               // reused
 	dirty   bool                 // something was written
 	writing bool                 // the change that runs has begun to write
 }
@@ -49,8 +52,8 @@ func (b *batch) exec(query string, args ...any) error {
 // must is for statements that no change can be refused at.
 func (b *batch) must(query string, args ...any) error { return fatal(b.exec(query, args...)) }
 
-// lines makes the entries of a change, before anything of it is written.
-func (b *batch) lines(es []ledger.Event, now time.Time) ([][]byte, error) {
+// entries makes the entries of a change, before anything of it is written.
+func (b *batch) entries(es []ledger.Event, now time.Time) ([][]byte, error) {
 	lines := make([][]byte, len(es))
 	for i, e := range es {
 		line, err := e.Entry(b.edge.Size()+int64(i), now)
@@ -62,13 +65,37 @@ func (b *batch) lines(es []ledger.Event, now time.Time) ([][]byte, error) {
 	return lines, nil
 }
 
-// record appends entries to the ledger.
-func (b *batch) record(lines [][]byte) error {
+// record appends entries to the ledger. They are written when the batch is sealed.
+func (b *batch) record(lines [][]byte) {
 	for _, line := range lines {
 		seq := b.edge.Size()
 		b.hashes = b.edge.AppendTo(b.hashes[:0], line)
-		b.flat = flat(b.flat[:0], b.hashes)
-		if err := b.must(`INSERT INTO entries (seq, line, hashes) VALUES (?, ?, ?)`, seq, line, b.flat); err != nil {
+		b.rows = append(b.rows, seq, line, flat(make([]byte, 0, len(b.hashes)*len(ledger.Hash{})), b.hashes))
+	}
+	b.lines = append(b.lines, lines...)
+	if len(lines) > 0 {
+		b.dirty, b.writing = true, true
+	}
+}
+
+// atOnce is how many entries one statement writes where there are as many.
+const atOnce = 16
+
+var (
+	insertEntry   = `INSERT INTO entries (seq, line, hashes) VALUES (?, ?, ?)`
+	insertEntries = insertEntry + strings.Repeat(`, (?, ?, ?)`, atOnce-1)
+)
+
+// writeEntries writes what was recorded, in few statements.
+func (b *batch) writeEntries() error {
+	rows := b.rows
+	for ; len(rows) >= 3*atOnce; rows = rows[3*atOnce:] {
+		if err := b.must(insertEntries, rows[:3*atOnce]...); err != nil {
+			return err
+		}
+	}
+	for ; len(rows) > 0; rows = rows[3:] {
+		if err := b.must(insertEntry, rows[:3]...); err != nil {
 			return err
 		}
 	}
@@ -160,6 +187,9 @@ func (b *batch) keep(k kept) {
 
 // seal writes what is written once per transaction.
 func (b *batch) seal() error {
+	if err := b.writeEntries(); err != nil {
+		return err
+	}
 	for k, n := range b.delta {
 		var err error
 		if n > 0 {
@@ -188,6 +218,7 @@ func (b *batch) publish() {
 		k.addTo(&p.counts, n)
 	}
 	p.head = b.edge.Head()
+	p.tail.add(b.lines)
 	if grown {
 		close(p.grown)
 		p.grown = make(chan struct{})

@@ -137,7 +137,7 @@ func TestNothingIsToldBeforeItIsDurable(t *testing.T) {
 	if h, err := s.Head(t.Context()); err != nil || h.Size != 1 {
 		t.Fatalf("the head is %v, %v", h, err)
 	}
-	if size, _ := s.w.public.tail(); size != 1 {
+	if lines, size, _, _ := s.w.public.since(0); size != 1 || len(lines) != 1 {
 		t.Fatalf("followers are told of %d entries", size)
 	}
 	select {

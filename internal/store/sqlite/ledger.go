@@ -97,8 +97,14 @@ func flat(dst []byte, hashes []ledger.Hash) []byte {
 func (s *Store) Follow(ctx context.Context, first int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for ctx.Err() == nil {
-			size, grown := s.w.public.tail()
-			if first < 0 || size > first {
+			lines, size, grown, here := s.w.public.since(first)
+			for _, line := range lines {
+				if ctx.Err() != nil || !yield(line, nil) {
+					return
+				}
+				first++
+			}
+			if !here && (first < 0 || size > first) {
 				next, err := s.forward(ctx, first, yield)
 				if err != nil && ctx.Err() == nil {
 					yield(nil, err)

@@ -38,6 +38,8 @@ type writer struct {
 
 	commit func() error // COMMIT; a test makes it fail like a disk
 
+	memo memo
+
 	public published
 }
 
@@ -257,6 +259,10 @@ func (w *writer) transact(ops []*op) error {
 		w.rollback()
 		return w.refused(err)
 	}
+	if len(b.records) > 0 {
+		w.memo.begin(b.records)
+		defer w.memo.end()
+	}
 	if err := w.commit(); err != nil {
 		return w.uncommitted(err)
 	}
@@ -292,11 +298,6 @@ type published struct {
 	mu     sync.Mutex
 	head   ledger.Head
 	counts store.Counts
+	tail   tail
 	grown  chan struct{} // closed and replaced when the ledger grew
-}
-
-func (p *published) tail() (size int64, grown <-chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.head.Size, p.grown
 }
