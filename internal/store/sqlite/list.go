@@ -112,7 +112,7 @@ func (w *conditions) perState(states []approval.State, source, order string, siz
 	for _, s := range slices.Compact(slices.Sorted(slices.Values(states))) {
 		one := conditions{slices.Clone(w.terms), slices.Clone(w.args)}
 		one.add(`state = ?`, string(s))
-		one.add(`state IN ('pending', 'approved', 'executing', 'unknown')`) // what the index is for
+		one.add(`ended_at IS NULL`) // what the index is for
 		parts = append(parts, `SELECT * FROM (SELECT `+rowColumns+`, asked_at, id FROM requests`+source+one.text()+order+` LIMIT ?)`)
 		args = append(append(args, one.args...), size)
 	}

@@ -1,6 +1,8 @@
 -- One row per request. What it is found by is in columns; form is the stored
 -- form (package store), and call, salt and result are kept byte for byte.
 -- The CHECKs repeat the rules of package approval as a second lock.
+-- They are spelled with OR: for an IN of more than two values SQLite would make
+-- and fill a temporary table whenever a request changes.
 -- Times are nanoseconds since 1970.
 CREATE TABLE requests (
     n          INTEGER PRIMARY KEY,
@@ -14,12 +16,15 @@ CREATE TABLE requests (
     tool       TEXT    NOT NULL,
     tier       INTEGER NOT NULL CHECK (tier BETWEEN 0 AND 4),
     call_tag   INTEGER NOT NULL, -- the first 8 bytes of the call hash
-    state      TEXT    NOT NULL CHECK (state IN (
-        'pending', 'approved', 'executing', 'executed', 'failed', 'unknown', 'denied', 'expired', 'cancelled')),
+    state      TEXT    NOT NULL CHECK (
+        state = 'executing' OR state = 'executed' OR state = 'pending' OR state = 'approved' OR state = 'denied'
+        OR state = 'failed' OR state = 'expired' OR state = 'cancelled' OR state = 'unknown'),
     asked_at   INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
-    ended_at   INTEGER CHECK ((ended_at IS NULL) = (state IN ('pending', 'approved', 'executing', 'unknown'))),
-    due_at     INTEGER CHECK (due_at IS NULL OR state IN ('pending', 'approved', 'executing')), -- when time acts next
+    ended_at   INTEGER CHECK ((ended_at IS NULL) = (
+        state = 'executing' OR state = 'pending' OR state = 'approved' OR state = 'unknown')),
+    due_at     INTEGER CHECK ( -- when time acts next
+        due_at IS NULL OR state = 'executing' OR state = 'pending' OR state = 'approved'),
     form       BLOB    NOT NULL,
     call       BLOB,   -- NULL: in payloads
     salt       BLOB,
@@ -33,7 +38,7 @@ CREATE UNIQUE INDEX requests_open ON requests (code) WHERE code <> '' AND state 
 CREATE INDEX requests_code   ON requests (code) WHERE code <> '';
 CREATE INDEX requests_call   ON requests (call_tag);
 CREATE INDEX requests_asked  ON requests (asked_at);
-CREATE INDEX requests_live   ON requests (state, asked_at) WHERE state IN ('pending', 'approved', 'executing', 'unknown');
+CREATE INDEX requests_live   ON requests (state, asked_at) WHERE ended_at IS NULL;
 CREATE INDEX requests_due    ON requests (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX requests_result ON requests (result_at) WHERE result_at IS NOT NULL;
 
