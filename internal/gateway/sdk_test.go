@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -35,6 +36,9 @@ func sdkServer(t *testing.T, stateless bool, writes *atomic.Int32) string {
 	s := sdk.NewServer(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ServerOptions{Instructions: "From the SDK."})
 	sdk.AddTool(s, &sdk.Tool{Name: "echo"}, func(_ context.Context, _ *sdk.CallToolRequest, a askArgs) (*sdk.CallToolResult, any, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "echo " + a.What}}}, nil, nil
+	})
+	sdk.AddTool(s, &sdk.Tool{Name: "wipe"}, func(context.Context, *sdk.CallToolRequest, askArgs) (*sdk.CallToolResult, any, error) {
+		return nil, nil, errors.New("wiped")
 	})
 	sdk.AddTool(s, &sdk.Tool{Name: "write"}, func(ctx context.Context, r *sdk.CallToolRequest, a askArgs) (*sdk.CallToolResult, any, error) {
 		writes.Add(1)
@@ -99,7 +103,7 @@ func TestSDK(t *testing.T) {
 				}
 				defer func() { _ = s.Close() }()
 				tools, err := s.ListTools(ctx, nil)
-				if err != nil || len(tools.Tools) != 5 {
+				if err != nil || len(tools.Tools) != 6 {
 					t.Fatalf("%v, %v", tools, err)
 				}
 				call := func(name string, args map[string]any) string {
@@ -111,6 +115,9 @@ func TestSDK(t *testing.T) {
 				}
 				if got := call("wipe", nil); !strings.HasPrefix(got, "TOOL_DENIED") {
 					t.Errorf("wipe: %q", got)
+				}
+				if got, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "Wipe"}); err == nil || !strings.Contains(err.Error(), "nothing ran") {
+					t.Errorf("POL-07: a tool that is not listed: %v, %v", got, err)
 				}
 				if got := call("write", map[string]any{"what": "y"}); !strings.HasPrefix(got, "TOOL_BLOCKED_PENDING_APPROVAL") {
 					t.Errorf("write: %q", got)

@@ -74,6 +74,9 @@ func (e *exchange) known(ctx context.Context, a *action) (desk.Tool, error) {
 	if why, ok := cat.dropped[a.call.Tool()]; ok {
 		return desk.Tool{}, &notOffered{a.call.Tool(), why}
 	}
+	if cat.by[a.call.Tool()] == nil {
+		return desk.Tool{}, &notListed{a.call.Tool()}
+	}
 	tool, held := e.g.desk.Tool(a.server, a.call.Tool())
 	if held {
 		return desk.Tool{}, desk.ErrHeldTool

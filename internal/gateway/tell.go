@@ -37,6 +37,14 @@ func (e *notReached) Unwrap() error { return e.err }
 
 type notOffered struct{ name, why string }
 
+// notListed says that a server has no such tool, as a server would say it: there
+// is no definition that a person could know, so nobody is asked (POL-07).
+type notListed struct{ name string }
+
+func (e *notListed) Error() string {
+	return "unknown tool " + strconv.Quote(e.name) + ": the server does not list it, so nothing ran"
+}
+
 func (e *notOffered) Error() string { return "the tool " + e.name + " is not passed on: " + e.why }
 
 // refuse tells the agent of an error before or instead of a request.
@@ -45,7 +53,10 @@ func (e *exchange) refuse(err error) { e.refuseAs(e.method, err) }
 func (e *exchange) refuseAs(name string, err error) {
 	var reach *notReached
 	var offer *notOffered
+	var list *notListed
 	switch {
+	case errors.As(err, &list):
+		e.fail(&mcp.Error{Code: mcp.CodeInvalidParams, Message: list.Error()})
 	case errors.As(err, &reach):
 		e.say(sentence(api.Unavailable, name, reach.Error(), "later"), nil)
 	case errors.As(err, &offer):
