@@ -20,6 +20,7 @@ import (
 	"github.com/ayegate/ayegate/internal/ledger"
 	"github.com/ayegate/ayegate/internal/policy"
 	"github.com/ayegate/ayegate/internal/store"
+	"github.com/ayegate/ayegate/internal/store/storetest"
 	"github.com/ayegate/ayegate/internal/strictjson"
 )
 
@@ -213,6 +214,26 @@ func TestVoidAll(t *testing.T) {
 	if _, _, err := next.Execute(t.Context(), bot, fresh, next.do); err != nil {
 		t.Fatalf("what was asked afterwards runs: %v", err)
 	}
+}
+
+// The same when the process dies with the first write: the next one is bound by it.
+func TestVoidAllDies(t *testing.T) {
+	f := setup(t, rules)
+	approved := f.submit(t, write(t, "a"))
+	f.approve(t, ana, approved.Request)
+	dies := storetest.NewFaulty(f.store)
+	last := over(t, dies, rules)
+	dies.FailAt(1, storetest.DiesAfter)
+	if _, err := last.VoidAll(t.Context(), "restored"); err == nil {
+		t.Fatal("it did not die")
+	}
+	next := over(t, f.store, rules)
+	r, _, err := next.Execute(t.Context(), bot, approved, next.do)
+	wants(t, err, approval.ErrEnded)
+	if r.State != approval.Cancelled || r.Cause != approval.ByEpoch {
+		t.Fatalf("%s %s", r.State, r.Cause)
+	}
+	next.ran(t, 0)
 }
 
 func TestExplain(t *testing.T) {

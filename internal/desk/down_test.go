@@ -3,9 +3,9 @@ package desk_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ayegate/ayegate/internal/approval"
@@ -128,7 +128,9 @@ func (s *lateStore) Change(ctx context.Context, id approval.ID, move store.Move,
 // RACE-11: a claim that is committed after the desk had to give up on it never
 // runs, and does not stay executing for ever; a decision that is committed late
 // reaches whoever waits.
-func TestLateCommits(t *testing.T) {
+func TestLateCommits(t *testing.T) { synctest.Test(t, lateCommits) }
+
+func lateCommits(t *testing.T) {
 	wall := storetest.NewWall()
 	inner, err := memory.Open(memory.Config{Now: wall.Now})
 	must(t, err)
@@ -156,12 +158,11 @@ func TestLateCommits(t *testing.T) {
 		r, _ := f.Await(t.Context(), bot, waits.Request.ID)
 		done <- r
 	}()
-	for f.Waiting(waits.Request.ID) == 0 {
-		runtime.Gosched()
-	}
+	synctest.Wait()
 	s.on = true
 	_, err = f.Decide(t.Context(), ana, waits.Request.ID, approval.Decision{Approve: true, Digest: waits.Request.Digest})
 	wants(t, err, store.ErrInDoubt)
+	synctest.Wait() // who waits has looked again, in vain
 	s.write()
 	must(t, f.Sweep(t.Context()))
 	if r := <-done; r.State != approval.Approved {

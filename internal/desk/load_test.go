@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ayegate/ayegate/api"
 	"github.com/ayegate/ayegate/internal/approval"
@@ -216,7 +217,9 @@ func TestLimitsUnderLoad(t *testing.T) {
 // OPS-01: the flood of one agent stops at its cap, also when it comes at once,
 // and other agents are not affected.
 func TestQueueIsCapped(t *testing.T) {
-	f := setup(t, rules)
+	s := onDisk(t, time.Now) // where a commit takes its time
+	defer s.Close()
+	f := over(t, s, rules)
 	var wg sync.WaitGroup
 	var full atomic.Int32
 	for i := range 300 {
