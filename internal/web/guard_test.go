@@ -235,6 +235,19 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 			}
 		}
 	}
+	// A bearer credential does not make a page of another site welcome.
+	for _, key := range []string{"bot", "ana"} {
+		path, body := "/v1/calls", `{"server":"fs","tool":"read_x"}`
+		if key == "ana" {
+			path, body = "/v1/pause", "{}"
+		}
+		for _, h := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "http://evil.example"}} {
+			resp := w.raw("POST", path, body, append(append(bearer(w.keys[key]), "Content-Type", "application/json"), h...)...)
+			if p := problem(t, resp); p.Code != api.CrossOrigin {
+				t.Errorf("%s with %v: %+v", path, h, p)
+			}
+		}
+	}
 	after, err := w.store.Head(t.Context())
 	must(t, err)
 	if after.Size != before.Size {

@@ -178,7 +178,7 @@ func (x *exchange) signInPage() error {
 func samePath(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" ||
-		!strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\") ||
+		!strings.HasPrefix(next, "/") || strings.ContainsAny(next, "\\") ||
 		strings.ContainsFunc(next, func(r rune) bool { return r <= ' ' || r >= 0x7f }) || strings.HasPrefix(u.Path, "//") {
 		return ""
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 
 	"github.com/ayegate/ayegate/api"
 	"github.com/ayegate/ayegate/internal/ledger"
+	"github.com/ayegate/ayegate/internal/store"
+	"github.com/ayegate/ayegate/internal/store/memory"
 	"github.com/ayegate/ayegate/internal/store/sqlite"
 	"github.com/ayegate/ayegate/internal/web"
 )
@@ -205,6 +208,37 @@ func TestAudit(t *testing.T) {
 		t.Errorf("without a key: %v", err)
 	}
 	must(t, bare.ana.Export(t.Context(), &file))
+}
+
+// deaf is a store that takes no new entries while it is told not to.
+type deaf struct {
+	store.Store
+	now atomic.Bool
+}
+
+func (d *deaf) Append(ctx context.Context, es ...ledger.Event) error {
+	if d.now.Load() {
+		return store.ErrUnavailable
+	}
+	return d.Store.Append(ctx, es...)
+}
+
+// AUD-05: what must be on the record and cannot be does not happen: no export. A
+// credential that is refused is refused all the same.
+func TestNoRecordNoExport(t *testing.T) {
+	c := &clock{}
+	s, err := memory.Open(memory.Config{Now: c.now})
+	must(t, err)
+	d := &deaf{Store: s}
+	w := worldOn(t, d, c)
+	d.now.Store(true)
+	var file bytes.Buffer
+	if err := w.ana.Export(t.Context(), &file); !errors.Is(err, api.Unavailable) || file.Len() != 0 {
+		t.Errorf("%v, %d bytes left the house", err, file.Len())
+	}
+	if resp := w.raw("GET", "/v1/requests", "", bearer(w.keys["bot"])...); problem(t, resp).Code != api.WrongCredentialClass {
+		t.Errorf("HTTP %d", resp.StatusCode)
+	}
 }
 
 // People make tokens for themselves and keys for their own agents, and for

@@ -302,7 +302,7 @@ func TestSignInAndOut(t *testing.T) {
 		t.Errorf("two cookies: HTTP %d", resp.StatusCode)
 	}
 	for next, want := range map[string]string{
-		"/r/K7Q4": "/r/K7Q4", "/inbox?cursor=x": "/inbox?cursor=x", "": "/inbox", "//evil.example": "/inbox", `/\evil.example`: "/inbox",
+		"/r/K7Q4": "/r/K7Q4", "/inbox?cursor=x": "/inbox?cursor=x", "": "/inbox", "//evil.example": "/inbox", "///evil.example": "/inbox", `/\evil.example`: "/inbox",
 		"https://evil.example": "/inbox", "javascript:alert(1)": "/inbox", "/%2F/evil": "/inbox", "\\\\evil": "/inbox", "/\t/evil.example": "/inbox", "http:/r/x": "/inbox",
 	} {
 		link, err := w.web.NewSignInLink(t.Context(), "ana")
