@@ -153,11 +153,13 @@ func (c *crash) cycle(i int) {
 		point, n = c.point(i)
 	}
 	c.cycles = i
+	began := time.Now()
 	if !c.start(point, n) {
 		c.starting++
 		c.died(point)
 		return
 	}
+	started := time.Since(began)
 	c.check()
 	ctx, cancel := context.WithCancel(c.t.Context())
 	var load sync.WaitGroup
@@ -172,7 +174,7 @@ func (c *crash) cycle(i int) {
 	go func() { _ = c.process.Wait(); close(gone) }()
 	moment := time.Duration(c.random.IntN(40)) * time.Millisecond
 	if point != "" {
-		moment = 150 * time.Millisecond // enough to come by most points
+		moment = 100*time.Millisecond + 3*started // enough to come by most points, however slow the machine
 	}
 	timer := time.NewTimer(moment)
 	select {
