@@ -26,6 +26,7 @@
 package credential
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
@@ -83,6 +84,8 @@ type Credentials struct {
 
 	random sync.Mutex // guards rand
 	rand   io.Reader
+
+	read readKeys
 }
 
 // New makes the credentials of a store. rand must be a cryptographic source.
@@ -189,13 +192,46 @@ func (c *Credentials) find(ctx context.Context, class Class, text string) (Key, 
 	if err != nil {
 		return Key{}, err
 	}
-	k, err := decode(r.Value)
+	k, err := c.read.decode(r)
 	if err != nil {
 		return Key{}, err
 	}
 	if k.Class != class || k.expired(c.store.Now()) {
 		return Key{}, ErrExpired
 	}
+	return k, nil
+}
+
+// readKeys remembers what stored credentials say, so that the one that comes with
+// every request of an agent is decoded once. What is stored is compared at each
+// use: the store says what is good, this says only how it reads.
+type readKeys struct {
+	mu    sync.Mutex
+	known map[string]readKey // by record
+}
+
+type readKey struct {
+	value []byte
+	key   Key
+}
+
+// maxReadKeys bounds them; when there are more, all are forgotten.
+const maxReadKeys = 256
+
+func (m *readKeys) decode(r store.Record) (Key, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if was, ok := m.known[r.ID]; ok && bytes.Equal(was.value, r.Value) {
+		return was.key, nil
+	}
+	k, err := decode(r.Value)
+	if err != nil {
+		return Key{}, err
+	}
+	if m.known == nil || len(m.known) >= maxReadKeys {
+		m.known = make(map[string]readKey)
+	}
+	m.known[r.ID] = readKey{r.Value, k}
 	return k, nil
 }
 
