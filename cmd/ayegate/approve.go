@@ -38,7 +38,7 @@ between, it is refused.`,
 			if err := waits(r); err != nil {
 				return err
 			}
-			if hash == "" && !g.json {
+			if hash == "" {
 				render(w.err, r)
 				fmt.Fprintln(w.err)
 			}

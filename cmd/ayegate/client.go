@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/url"
 	"strings"
@@ -44,7 +45,8 @@ func (w *world) client(g *globals) (*api.Client, error) {
 func reached(err error) error {
 	var op *net.OpError
 	var u *url.Error
-	if errors.As(err, &op) || errors.As(err, &u) && !errors.Is(err, context.Canceled) {
+	broke := errors.Is(err, io.ErrUnexpectedEOF) // in the middle of an answer
+	if broke || errors.As(err, &op) || errors.As(err, &u) && !errors.Is(err, context.Canceled) {
 		return &exit{code: exitUnreachable, err: err, hint: "is it running? start it with: ayegate serve"}
 	}
 	return err

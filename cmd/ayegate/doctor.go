@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,7 +94,8 @@ func (w *world) checkFiles(cfg config.Config, dir string) []finding {
 
 func checkServers(cfg config.Config) []finding {
 	var out []finding
-	for id, s := range cfg.Servers {
+	for _, id := range slices.Sorted(maps.Keys(cfg.Servers)) {
+		s := cfg.Servers[id]
 		if s.Command == "" {
 			continue
 		}
