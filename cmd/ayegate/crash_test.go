@@ -22,7 +22,7 @@ import (
 	"github.com/ayegate/ayegate/internal/ledger"
 )
 
-var kills = flag.Int("kills", 60, "how often TestCrash kills the gateway")
+var kills = flag.Int("kills", 40, "how often TestCrash kills the gateway")
 
 // perStore is how many kills one store lives through; then a new one begins, so
 // that looking through the whole record stays quick.
