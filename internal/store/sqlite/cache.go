@@ -17,7 +17,7 @@ type kept struct {
 
 // cacheSize bounds the bytes of the requests that the writer keeps, so that the
 // next change of a request need not read it.
-const cacheSize = 4 << 20
+const cacheSize = 2 << 20
 
 // cache keeps the requests that changed last, as they are committed. Only the
 // writer puts requests in, so that no reader can put back an older one.
