@@ -1,0 +1,5 @@
+//go:build !race
+
+package approval_test
+
+const slow = false
