@@ -10,6 +10,7 @@ const (
 	ApprovalExpired        Code = "TOOL_APPROVAL_EXPIRED"
 	ApprovalWithdrawn      Code = "TOOL_APPROVAL_WITHDRAWN"
 	OutcomeUnknown         Code = "TOOL_OUTCOME_UNKNOWN"
+	ToolNotReached         Code = "TOOL_NOT_REACHED"
 	RateLimited            Code = "TOOL_RATE_LIMITED"
 	QueueFull              Code = "APPROVAL_QUEUE_FULL"
 	SessionPaused          Code = "SESSION_PAUSED"

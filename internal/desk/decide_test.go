@@ -325,7 +325,7 @@ func TestWords(t *testing.T) {
 		"TOOL_DENIED changed_only false":            desk.Told(shape(approval.Denied, approval.ByPolicy), r.AskedAt, desk.Next{}),
 		"TOOL_APPROVAL_EXPIRED once false":          desk.Told(shape(approval.Expired, approval.ByDeadline), r.AskedAt, desk.Next{}),
 		"TOOL_OUTCOME_UNKNOWN wait started":         desk.Told(shape(approval.Executing, ""), r.AskedAt, desk.Next{}),
-		"TOOL_OUTCOME_UNKNOWN once false":           desk.Told(shape(approval.Failed, ""), r.AskedAt, desk.Next{}),
+		"TOOL_NOT_REACHED once false":               desk.Told(shape(approval.Failed, ""), r.AskedAt, desk.Next{}),
 		"TOOL_OUTCOME_UNKNOWN never unknown":        desk.Told(shape(approval.Unknown, approval.ByCrash), r.AskedAt, desk.Next{}),
 		"TOOL_OUTCOME_UNKNOWN never true":           desk.Told(shape(approval.Executed, ""), r.AskedAt, desk.Next{}),
 		"SESSION_PAUSED after_resume false":         desk.TellError(refusal(api.SessionPaused), "fs.write_file"),

@@ -47,7 +47,7 @@ func Told(r *approval.Request, now time.Time, next Next) Words {
 		return words(api.OutcomeUnknown, fields{{"id", r.Code}, {"retry", "wait"}, {"ran", "started"}},
 			"%s was approved and is running (request %s). Its result is not here yet. Do not send the same call again.", name, r.Code)
 	case approval.Failed:
-		return words(api.OutcomeUnknown, fields{{"id", r.Code}, {"retry", "once"}, {"ran", false}},
+		return words(api.ToolNotReached, fields{{"id", r.Code}, {"retry", "once"}, {"ran", false}},
 			"%s was allowed but did not reach the tool (request %s): %s\nIt did not run. You may ask for it again.",
 			name, r.Code, quote(r.Execution.Error))
 	case approval.Unknown:

@@ -162,8 +162,8 @@ type Exchange interface {
 	// response, which may carry an error. Modern clients cannot be asked: [ErrNoAsk].
 	Ask(ctx context.Context, method string, params []byte) (Message, error)
 	// Reply ends the exchange with a result, a JSON value sent byte for byte. A nil
-	// error says that it is on its way, or kept for an agent who lost its
-	// connection; any other that nobody will get it.
+	// error says that it is on its way; [ErrKept] that nobody reads now and it is
+	// kept for an agent that resumes the stream; any other that nobody will get it.
 	Reply(result []byte) error
 	// Fail ends the exchange with an error. Its own error is that of Reply.
 	Fail(e *Error) error
@@ -174,6 +174,7 @@ var (
 	ErrCancelled    = errors.New("the agent cancelled the request")            // notifications/cancelled
 	ErrDisconnected = errors.New("the agent closed the stream of the request") // a cancel in the modern era over HTTP, not in the legacy era
 	ErrEnded        = errors.New("the exchange has ended")
+	ErrKept         = errors.New("nobody reads the stream of the request; the answer is kept for whoever resumes it")
 	ErrNoAsk        = errors.New("this client cannot be asked on this request")
 	ErrNoSession    = errors.New("no such session")
 	ErrShutdown     = errors.New("ayegate is shutting down")

@@ -105,7 +105,8 @@ func (s *stream) trySend(kind eventKind, message []byte) (room <-chan struct{}, 
 	return nil, nil
 }
 
-// reply adds the last message of one exchange.
+// reply adds the last message of one exchange. [ErrKept] says that the reader has
+// left; one that is still to come, right after the request, is not missed.
 func (s *stream) reply(message []byte, status int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,6 +116,9 @@ func (s *stream) reply(message []byte, status int) error {
 	s.owed--
 	s.status = status
 	s.add(eventReply, message)
+	if s.reader == nil && s.seen {
+		return ErrKept
+	}
 	return nil
 }
 

@@ -292,7 +292,7 @@ func TestOutcomes(t *testing.T) {
 		"good":     {answer: desk.Result{Bytes: []byte(`{}`)}, status: api.StatusExecuted},
 		"error":    {answer: desk.Result{Bytes: []byte(`{"isError":true}`), IsError: true}, status: api.StatusFailed},
 		"no json":  {answer: desk.Result{Bytes: []byte("plain \x00 text")}, status: api.StatusExecuted},
-		"not sent": {err: desk.ErrNotSent, status: api.StatusFailed, code: api.OutcomeUnknown, http: http.StatusBadGateway},
+		"not sent": {err: desk.ErrNotSent, status: api.StatusFailed, code: api.ToolNotReached, http: http.StatusBadGateway},
 		"silence":  {err: desk.ErrNoAnswer, status: api.StatusUnknown, code: api.OutcomeUnknown, http: http.StatusConflict},
 	} {
 		w.tool.answer = answering(c.answer, c.err)
