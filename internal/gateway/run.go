@@ -60,6 +60,7 @@ func (w *wait) execute(ctx context.Context) {
 	// given up before it was sent.
 	recorded := context.WithoutCancel(ctx)
 	start := func() {
+		roomy(0)
 		defer close(u.done)
 		defer u.stop(nil)
 		u.r, u.res, u.err = w.g.desk.Execute(recorded, w.from, w.ticket, func(_ context.Context, c call.Call, claim string) (desk.Result, error) {
@@ -219,4 +220,14 @@ func (u *run) Ask(ctx context.Context, m mcp.Message) ([]byte, *mcp.Error) {
 	}
 	defer u.link.p.expect(m.Params, u.link)()
 	return answerOf(h.x.Ask(ctx, m.Method, m.Params))
+}
+
+// roomy makes the stack of a new goroutine large at once: doubling it while the
+// call is on its way copies it three times, with more frames each time.
+//
+//go:noinline
+func roomy(i int) byte {
+	var room [10 << 10]byte
+	room[i] = 1
+	return room[i>>1]
 }
