@@ -21,7 +21,10 @@ func (p *program) checkAnchor(ctx context.Context) error {
 	}
 	text, err := os.ReadFile(p.anchor)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		if p.sizeAtOpen == 0 {
+			return nil // a new store
+		}
+		return p.voidOpen(ctx, "the checkpoint beside the database is missing", "promised", "unknown")
 	}
 	if err != nil {
 		return err
@@ -41,12 +44,18 @@ func (p *program) checkAnchor(ctx context.Context) error {
 			return nil
 		}
 	}
-	n, err := p.desk.VoidAll(ctx, "the record is not the one of the last checkpoint")
+	return p.voidOpen(ctx, "the record is not the one of the last checkpoint", "promised", was.Size)
+}
+
+// voidOpen ends everything open, loudly: approvals that were used, and calls that
+// were denied, must not come back to life with an older database.
+func (p *program) voidOpen(ctx context.Context, why string, args ...any) error {
+	n, err := p.desk.VoidAll(ctx, why)
 	if err != nil {
 		return err
 	}
-	p.log.Error("THE RECORD WAS ROLLED BACK OR REPLACED: it does not contain the last checkpoint. Everything open was voided.",
-		"checkpoint", p.anchor, "promised", was.Size, "found", head.Size, "voided", n)
+	p.log.Error("THE RECORD WAS ROLLED BACK OR REPLACED, or nobody can tell: "+why+". Everything open was voided.",
+		append([]any{"checkpoint", p.anchor, "found", p.sizeAtOpen, "voided", n}, args...)...)
 	return nil
 }
 

@@ -81,10 +81,8 @@ func (w *world) approved(g *globals, r *api.Request) error {
 // sure makes certain that a person read what is about to run. On a terminal they
 // are asked; elsewhere the flags have to say it.
 func (w *world) sure(ctx context.Context, g *globals, r *api.Request, yes bool, hash string, typed *string) error {
-	if hash != "" {
-		if len(hash) < 4 || !strings.HasPrefix(strings.TrimPrefix(r.ToolCallHash, "sha256:"), strings.ToLower(strings.TrimPrefix(hash, "sha256:"))) {
-			return &exit{code: exitOtherwise, err: fmt.Errorf("the call of %s does not have the hash %s: what you read is not what waits", r.Code, visible(hash)), hint: "read it again: ayegate show " + r.Code}
-		}
+	if err := sameHash(r, hash); err != nil {
+		return err
 	}
 	asks := w.terminal() && !g.noInput
 	if want := r.Confirm.Typed; want != "" && *typed == "" {
@@ -109,9 +107,28 @@ func (w *world) sure(ctx context.Context, g *globals, r *api.Request, yes bool, 
 		}
 	case asks:
 	case r.RiskTier >= "R3" && (hash == "" || !yes):
-		return needs("%s is %s risk: without a terminal it needs --yes and the hash that was read", "--yes --hash "+strings.TrimPrefix(r.ToolCallHash, "sha256:")[:8], r)
+		return needs("%s is %s risk: without a terminal it needs --yes and the hash that was read", "--yes and --hash with the beginning of the hash", r)
 	case !yes:
 		return needs("there is no terminal to ask on for %s", "--yes", r)
+	}
+	return nil
+}
+
+// sameHash reports whether what a person read is what waits. The beginning of a
+// hash is enough where it says enough: at least four digits of it.
+func sameHash(r *api.Request, hash string) error {
+	if hash == "" {
+		return nil
+	}
+	digits := strings.ToLower(strings.TrimPrefix(hash, "sha256:"))
+	if len(digits) < 4 {
+		return usage("--hash needs at least the first four characters of the hash, without the %q", "sha256:")
+	}
+	if !strings.HasPrefix(strings.TrimPrefix(r.ToolCallHash, "sha256:"), digits) {
+		return &exit{
+			code: exitOtherwise, err: fmt.Errorf("the call of %s does not have the hash %s: what you read is not what waits", r.Code, visible(hash)),
+			hint: "read it again: ayegate show " + r.Code,
+		}
 	}
 	return nil
 }

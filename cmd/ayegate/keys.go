@@ -89,6 +89,9 @@ func (w *world) withCredentials(ctx context.Context, g *globals, do func(*creden
 		}
 		return err
 	}
+	if p.sizeAtOpen > 0 {
+		p.anchor = "" // whether the record is the promised one is for serve to judge, before a newer promise hides it
+	}
 	defer p.close(ctx)
 	c, err := credential.New(p.store, w.rand, p.directory())
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -117,12 +118,12 @@ func (w *world) embedded(ctx context.Context, g *globals) (mcp.Server, func(), e
 			hint: "start ayegate serve, and name the agent's key file in AYEGATE_AGENT_KEY_FILE",
 		}, l.Close())
 	}
-	link, err := p.web.NewSignInLink(ctx, p.directory().People[0].ID)
+	file, err := p.leaveLink(ctx)
 	if err != nil {
 		p.close(ctx)
 		return nil, nil, errors.Join(err, l.Close())
 	}
-	fmt.Fprintf(w.err, "ayegate %s runs inside this client; people decide at %s\nsign in once: %s\n", version, cfg.BaseURL(), link)
+	fmt.Fprintf(w.err, "ayegate %s runs inside this client; people decide at %s\nthe link to sign in once is in %s\n", version, cfg.BaseURL(), file)
 	serving, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -136,6 +137,25 @@ func (w *world) embedded(ctx context.Context, g *globals) (mcp.Server, func(), e
 		<-done
 		p.close(context.WithoutCancel(ctx))
 	}, nil
+}
+
+// leaveLink puts a sign-in link where the person finds it. It never goes to
+// stderr here: that belongs to the client, which is the agent's side, and whoever
+// has the link is the person (API-01).
+func (p *program) leaveLink(ctx context.Context) (file string, err error) {
+	home, err := p.w.home()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return "", err
+	}
+	link, err := p.web.NewSignInLink(ctx, p.directory().People[0].ID)
+	if err != nil {
+		return "", err
+	}
+	file = filepath.Join(home, "signin-link")
+	return file, replaceFile(file, []byte(link+"\n"))
 }
 
 // lazy starts the server behind it with the first message: some clients start a

@@ -49,6 +49,7 @@ type program struct {
 	policyGone int    // how often in a row it could not be read
 	anchor     string // file of the last checkpoint, "" where there is none
 	anchored   int64  // its size
+	sizeAtOpen int64  // of the record when the store was opened
 	stop       context.CancelFunc
 	work       sync.WaitGroup
 }
@@ -93,6 +94,7 @@ func (w *world) open(ctx context.Context, cfg config.Config, dir string, log *sl
 	if err := p.checkAnchor(ctx); err != nil {
 		return p, err
 	}
+	p.writeAnchor(ctx) // from here on the record is promised to somebody
 	if p.creds, err = credential.New(p.store, w.rand, p.directory()); err != nil {
 		return p, err
 	}
@@ -125,6 +127,11 @@ func (p *program) openStore(ctx context.Context) error {
 	if p.w.over != nil {
 		p.store = p.w.over(s)
 	}
+	head, err := s.Head(ctx)
+	if err != nil {
+		return err
+	}
+	p.sizeAtOpen = head.Size
 	p.signer, err = p.w.ledgerKey(path + ".key")
 	return err
 }

@@ -67,8 +67,32 @@ func hiddenCount(s string) int {
 func section(out io.Writer, title, text string) {
 	fmt.Fprintf(out, "\n%s\n", title)
 	for line := range strings.Lines(visible(text)) {
-		fmt.Fprintf(out, "  %s\n", strings.TrimRight(line, "\n"))
+		for _, row := range fold(strings.TrimRight(line, "\n"), width) {
+			fmt.Fprintf(out, "  %s\n", row)
+		}
 	}
+}
+
+// width is how much of a text stands on one row. A terminal would fold longer
+// rows at its edge, where padding could make the rest look like ours (DISP-05).
+const width = 76
+
+// fold cuts a text into rows, at a space where there is one.
+func fold(s string, width int) []string {
+	r := []rune(s)
+	var rows []string
+	for len(r) > width {
+		cut := width
+		for i := width; i > width/2; i-- {
+			if r[i] == ' ' {
+				cut = i
+				break
+			}
+		}
+		rows = append(rows, string(r[:cut]))
+		r = r[cut:]
+	}
+	return append(rows, string(r))
 }
 
 func renderOutcome(out io.Writer, r *api.Request) {
