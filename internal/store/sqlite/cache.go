@@ -43,6 +43,16 @@ func (c *cache) get(id approval.ID) (kept, bool) {
 	return e.Value.(kept), true
 }
 
+// hide leaves readers to the database while a transaction commits: from the commit
+// on other queries see it, and no reading may be older than one before it.
+func (c *cache) hide(touched map[approval.ID]kept) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range touched {
+		c.drop(id)
+	}
+}
+
 // change takes in what a transaction changed.
 func (c *cache) change(touched map[approval.ID]kept, erased map[approval.ID]bool) {
 	c.mu.Lock()

@@ -263,6 +263,7 @@ func (w *writer) transact(ops []*op) error {
 		w.memo.begin(b.records)
 		defer w.memo.end()
 	}
+	w.cache.hide(b.touched)
 	if err := w.commit(); err != nil {
 		return w.uncommitted(err)
 	}
