@@ -30,7 +30,7 @@ type statement struct {
 func writeDSN(path string, pages int64) string {
 	q := url.Values{"_pragma": {
 		"busy_timeout(5000)", "synchronous(FULL)", "foreign_keys(1)", "trusted_schema(0)", "secure_delete(FAST)",
-		"journal_size_limit(67108864)", "wal_autocheckpoint(2000)", "cache_size(-8192)",
+		"journal_size_limit(67108864)", "wal_autocheckpoint(2000)", "cache_size(-4096)",
 	}}
 	if pages > 0 {
 		q.Add("_pragma", fmt.Sprintf("max_page_count(%d)", pages))
