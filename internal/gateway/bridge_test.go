@@ -382,7 +382,7 @@ func TestStrayTraffic(t *testing.T) {
 	// And the other way: what the agent announces.
 	r.g.Notification(context.Background(), c, mcp.Message{Method: "notifications/roots/list_changed", Params: []byte(`{"k":1.10}`)})
 	r.g.Notification(context.Background(), c, mcp.Message{Method: "notifications/progress", Params: []byte(`{"progressToken":"nobody's","progress":1}`)})
-	if len(s.told) != 1 || s.told[0].method != "notifications/roots/list_changed" || s.told[0].params != `{"k":1.10}` {
+	if len(s.told) != 1 || s.told[0].method != rootsChanged || s.told[0].params != "" {
 		t.Errorf("the server was told %q", s.told)
 	}
 }
@@ -560,8 +560,13 @@ func TestLogLevel(t *testing.T) {
 	if x := r.say(agent("bot"), "logging/setLevel", `{"level":"debug","x":1.10}`); x.result != `{}` {
 		t.Errorf("%s %v", x.result, x.fault)
 	}
-	if got := s.sent("logging/setLevel"); len(got) != 1 || got[0] != `{"level":"debug","x":1.10}` {
+	if got := s.sent("logging/setLevel"); len(got) != 1 || got[0] != `{"level":"debug"}` {
 		t.Errorf("%q", got)
+	}
+	for _, level := range []string{`"transfer 900"`, `{"amount":900}`, `null`} {
+		if x := r.say(agent("bot"), "logging/setLevel", `{"level":`+level+`}`); x.fault == nil || x.fault.Code != mcp.CodeInvalidParams {
+			t.Errorf("%s: %s", level, x.result)
+		}
 	}
 	m := modernServer()
 	r2 := newRig(t, one(m))

@@ -24,6 +24,7 @@ type link struct {
 	opening *opening       // not nil while one is being opened
 	level   []byte         // params of the last logging/setLevel, said again on a new connection
 	uris    map[string]int // resources that the agent watches, by how often it asked to
+	cursors map[[2]string]struct{}
 }
 
 // opening is one attempt to connect that several requests may wait for.

@@ -112,10 +112,15 @@ func (e *exchange) failList(err error) {
 	e.fail(&mcp.Error{Code: codeRefused, Message: err.Error() + "; nothing ran"})
 }
 
-// pass forwards a list request as it is, cursor included. A bridge to the modern
-// era adds what that era demands.
+// pass forwards a list request, cursor included. A bridge to the modern era adds
+// what that era demands.
 func (e *exchange) pass(ctx context.Context, server string) {
-	c, err := e.link(server).acquire(ctx)
+	l := e.link(server)
+	if has(e.params, "cursor") && !l.gave(e.method, get(e.params, "cursor")) {
+		e.fail(badParams("the server gave no such cursor here; list from the start"))
+		return
+	}
+	c, err := l.acquire(ctx)
 	if err != nil {
 		e.failList(&notReached{server, err})
 		return
@@ -128,6 +133,7 @@ func (e *exchange) pass(ctx context.Context, server string) {
 	case m.Error != nil:
 		e.fail(errorOf(m))
 	default:
+		l.give(e.method, m.Result)
 		e.replyList(m.Result)
 	}
 }

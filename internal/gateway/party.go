@@ -228,34 +228,3 @@ func (p *party) expect(params []byte, l *link) (forget func()) {
 		}
 	}
 }
-
-// Notification implements [mcp.Server]: what an agent announces goes on to the
-// servers it has connections with. A notification has no effect that a policy
-// knows: the calls are requests, and mcp refuses one in this form (MCP-08).
-func (g *Gateway) Notification(ctx context.Context, c mcp.Client, m mcp.Message) {
-	p, err := g.partyOf(c)
-	if err != nil || !g.serves(c.Server) {
-		return
-	}
-	if m.Method == "notifications/initialized" {
-		p.introduced()
-		return
-	}
-	send := func(l *link) {
-		if conn := l.open(); conn != nil {
-			if err := conn.up.Notify(ctx, m.Method, m.Params); err != nil {
-				g.log.Debug("a notification did not reach the server", "server", l.server, "method", m.Method, "err", err)
-			}
-		}
-	}
-	if m.Method == "notifications/progress" {
-		p.mu.Lock()
-		l := p.asks[mcp.IDKey(mcp.NotifiedToken(m.Params))]
-		p.mu.Unlock()
-		if l != nil {
-			send(l)
-		}
-		return
-	}
-	p.each(c.Server, c.Version.Era(), send)
-}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ayegate/ayegate/api"
 	"github.com/ayegate/ayegate/internal/desk"
@@ -61,6 +62,7 @@ func (e *exchange) route(ctx context.Context) {
 	case "tools/list":
 		e.listTools(ctx)
 	case "prompts/list", "resources/list", "resources/templates/list":
+		e.params = narrowed(e.method, e.params)
 		if e.client.Server == "" {
 			e.merge(ctx)
 			return
@@ -79,6 +81,11 @@ func (e *exchange) route(ctx context.Context) {
 
 // setLevel passes the agent's log level on, now and to connections yet to open.
 func (e *exchange) setLevel(ctx context.Context) {
+	if !slices.Contains(logLevels, textAt(e.params, "level")) {
+		e.fail(badParams("params.level must be a log level of the protocol"))
+		return
+	}
+	e.params = narrowed(e.method, e.params)
 	sent := 0
 	var failed error
 	e.eachLogger(func(l *link) {
@@ -117,7 +124,7 @@ func (e *exchange) tellLevel(ctx context.Context, l *link) (bool, error) {
 		return false, errorOf(m)
 	}
 	l.mu.Lock()
-	l.level = e.params
+	l.level = without(e.params, "_meta")
 	l.mu.Unlock()
 	return true, nil
 }
