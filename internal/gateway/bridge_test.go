@@ -918,14 +918,54 @@ func TestShutdownWaitsForWhatWasSent(t *testing.T) {
 	})
 }
 
-// The session of a request is the protocol's, or the key's where there is none.
+// TOK-13: the session of a request is the key's in every era, and the connection's
+// over stdio; the protocol's session is a matter of the protocol.
 func TestSessionsOfRequests(t *testing.T) {
-	r := newRig(t, one(legacyServer()))
-	defer r.close()
-	for want, c := range map[string]mcp.Client{"s-bot": agent("bot"), "key:bot": modernAgent("bot", `{}`)} {
-		r.say(c, "tools/call", `{"name":"echo","arguments":{"n":"`+want+`"}}`)
-		if got := r.last().From.Session; got != want {
-			t.Errorf("session %q, want %q", got, want)
+	local := agent("bot")
+	local.Session, local.Transport = "stdio-7", "stdio"
+	for _, c := range []struct {
+		client mcp.Client
+		want   string
+	}{{agent("bot"), "key:bot"}, {modernAgent("bot", `{}`), "key:bot"}, {local, "stdio-7"}} {
+		r := newRig(t, one(legacyServer()))
+		r.say(c.client, "tools/call", `{"name":"echo","arguments":{}}`)
+		if got := r.last().From.Session; got != c.want {
+			t.Errorf("session %q, want %q", got, c.want)
 		}
+		r.close()
 	}
+}
+
+// TOK-13: a new initialize leaves neither the pause of a session behind nor what
+// its limits have counted.
+func TestANewSessionEscapesNothing(t *testing.T) {
+	cfg := one(legacyServer())
+	cfg.policy = `
+version: 1
+rules:
+  - {id: reads, tool: "*.echo", allow: {tier: R1}}
+limits:
+  - {id: burst, count: 3, per: 1h, by: session, then: deny}
+  - {id: denials, denials: 2, by: session, then: pause_session}
+`
+	cfg.hold = Hold{Default: time.Nanosecond}
+	r := newRig(t, cfg)
+	defer r.close()
+	session := func(n int) mcp.Client {
+		c := agent("bot")
+		c.Session = fmt.Sprint("s-", n)
+		return c
+	}
+	for n := range 2 {
+		r.say(session(n), "tools/call", fmt.Sprintf(`{"name":"write","arguments":{"n":%d}}`, n)).contains(t, "TOOL_BLOCKED")
+		r.decide(r.pending(), false)
+	}
+	r.say(session(2), "tools/call", `{"name":"echo"}`).contains(t, "SESSION_PAUSED")
+	r.say(modernAgent("bot", `{}`), "tools/call", `{"name":"echo"}`).contains(t, "SESSION_PAUSED")
+	r.say(agent("other"), "tools/call", `{"name":"echo"}`).contains(t, "done")
+	if err := r.desk.ResumeSession(context.Background(), raj, "bot/key:bot", "go on"); err != nil {
+		t.Fatal(err)
+	}
+	r.say(session(3), "tools/call", `{"name":"echo","arguments":{"n":1}}`).contains(t, "done")
+	r.say(session(4), "tools/call", `{"name":"echo","arguments":{"n":2}}`).contains(t, "burst")
 }

@@ -3,8 +3,13 @@
 // Towards agents it is an [mcp.Server], towards servers it drives [mcp.Upstream]
 // connections. Every request that could have an effect, or could read something,
 // becomes a call and goes through the desk: tools/call under the tool's own name,
-// any other method under "mcp:" and the method's name (MCP-09). Only lists, pings
-// and the protocol's own housekeeping pass without a judgement.
+// any other method, notifications too, under "mcp:" and the method's name (MCP-09).
+// Only lists, pings and the protocol's own housekeeping pass without a judgement,
+// and those carry nothing but what the specification names: of lists the cursor
+// that the server gave, of logging/setLevel the level, of notifications/progress
+// its token, numbers and message, of notifications/roots/list_changed nothing; of
+// _meta the progress token, the members of the era and the trace context. A
+// notification that no rule allows is recorded as denied and dropped.
 //
 // It owns: which connection a request of an agent goes out on, what an agent is
 // shown of the servers behind (capabilities, lists, names on the merged endpoint),
@@ -64,7 +69,7 @@ type Config struct {
 	// letters, digits and hyphens, at most 32. "ayegate" is ours.
 	Servers map[string]Server
 	// Identify names the agent behind an authenticated principal. Its Session is
-	// bound here: the protocol's session where there is one, else its key.
+	// bound here: its key, or its connection over stdio.
 	Identify func(principal string) (identity.Agent, error)
 	// BaseURL is where people sign in, without a trailing slash; the page of a
 	// request is BaseURL/r/CODE. Empty leaves links out.
@@ -239,15 +244,17 @@ func (g *Gateway) behind(endpoint string) []string {
 	return []string{endpoint}
 }
 
-// agent names who asks. The session is what the protocol has, bound to the
-// principal that was authenticated.
+// agent names who asks. The session that limits, pauses and denials count by is
+// bound to the credential: over HTTP it is the key's, over stdio the connection's.
+// A session of the protocol is none: an agent could open a new one to leave behind
+// what was counted against it (TOK-13).
 func (g *Gateway) agent(c mcp.Client) (identity.Agent, error) {
 	from, err := g.c.Identify(c.Principal)
 	if err != nil || from.IsZero() {
 		return identity.Agent{}, errors.Join(desk.ErrNoAgent, err)
 	}
 	switch {
-	case c.Session != "":
+	case c.Transport == "stdio" && c.Session != "":
 		from.Session = c.Session
 	case from.Device != "":
 		from.Session = "key:" + from.ID + "/" + from.Device

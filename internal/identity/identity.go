@@ -37,7 +37,7 @@ func (s Strength) String() string {
 type Agent struct {
 	ID        string // configured id, e.g. "release-bot"
 	Owner     string // subject of the human it works for, "user:ana"; empty when nobody owns it
-	Session   string // minted by the gateway and bound to the credential
+	Session   string // bound to the credential: its key, or its connection over stdio
 	Workspace string // from the agent's configuration
 	Device    string // the credential's device, empty when it has none
 }
