@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -15,211 +16,289 @@ const maxQuery = 64 << 10
 // sqlVerbsOf returns what the statements of a query do, in order: each
 // statement's first word in lower case, and after it every other word of the
 // statement that could be a verb of its own, as in a common table expression, an
-// EXPLAIN ANALYZE or a batch without semicolons. A query that could mean
-// something else to another database than is seen here has the one verb
-// "unparsable"; so has one without any statement.
+// EXPLAIN ANALYZE or a batch without semicolons. A query that PostgreSQL, MySQL,
+// MariaDB, SQLite or SQL Server could read differently than it is read here has
+// the one verb "unparsable"; so has one without any statement.
 func sqlVerbsOf(query string) []string {
-	s := sqlScanner{src: query}
-	if len(query) > maxQuery || !utf8.ValidString(query) || !s.scan() {
+	if len(query) > maxQuery || !utf8.ValidString(query) || clientLine.MatchString(query) {
 		return []string{unparsable}
 	}
-	s.endStatement()
-	if len(s.verbs) == 0 || s.failed {
+	s := sqlReader{sqlText: sqlText{src: query}}
+	for s.at < len(s.src) {
+		if !s.token() {
+			return []string{unparsable}
+		}
+	}
+	if !s.endStatement() || len(s.verbs) == 0 {
 		return []string{unparsable}
 	}
 	return s.verbs
 }
 
-// Words that change something wherever they stand as a word of their own. Those
-// that are also names of functions count only when no "(" follows.
+// clientLine finds lines that clients take for themselves, some of them even in
+// the middle of a text or a comment.
+var clientLine = regexp.MustCompile(`(?im)^[ \t]*(?:[:!\\]|(?:delimiter|go)(?:[^a-z0-9_]|$))|\$\(`)
+
+// sqlVerbs are the words that begin something with an effect wherever they stand
+// as a word: inside another statement, or after one where no semicolon is needed.
+var sqlVerbs = wordSet(`
+	alter analyse analyze attach backup bulk call checkpoint commit copy create dbcc deallocate delete deny detach disable do drop dumpfile enable
+	exec execute export grant handler import insert into kill load lock merge move optimize outfile pragma prepare purge raiserror receive
+	reconfigure refresh reindex rename replace restore revert revoke rollback save send set setuser shutdown truncate update updatetext upsert use
+	vacuum waitfor writetext`)
+
+// sqlStarts are further words that begin a statement. A statement that begins with
+// any other word is unparsable: some databases run the procedure of that name.
+var sqlStarts = wordSet(`
+	abort begin binlog change check checksum clone close cluster comment declare desc describe discard end explain fetch flush help if install listen
+	notify open print reassign release repair reset resignal savepoint security select show signal start table throw uninstall unlisten values while
+	with xa`)
+
 var (
-	sqlVerbs = []string{
-		"alter", "analyze", "attach", "backup", "call", "copy", "create", "delete", "deny", "detach", "do", "drop", "exec", "execute", "export", "grant",
-		"import", "insert", "into", "kill", "load", "lock", "merge", "optimize", "pragma", "refresh", "reindex", "rename", "replace", "restore", "revoke",
-		"set", "shutdown", "truncate", "update", "upsert", "vacuum",
-	}
-	sqlFunctions = []string{"insert", "replace", "truncate", "set", "lock", "load", "export", "import"}
-	sqlOpeners   = []string{"with", "explain", "describe", "desc"}
-	sqlWriters   = []string{"insert", "merge", "replace", "upsert"}
-	sqlClient    = []string{"delimiter", "go", "source", "system"} // commands of clients that change what follows
+	sqlOpeners   = wordSet("with explain describe desc") // another verb follows, so "select" counts too
+	sqlFunctions = wordSet("insert replace truncate")    // also names of functions
+
+	// sqlReserved are words that are no names, so that after them an operand begins.
+	sqlReserved = wordSet(`
+	all and any as between by case distinct else end from having in is join like limit not null offset on or over select some then union using values when where`)
+
+	// sqlBeforeInto may stand between INSERT and the INTO that belongs to it.
+	sqlBeforeInto = wordSet("abort delayed fail high_priority ignore low_priority or replace rollback")
+
+	sqlClient = wordSet("delimiter go") // commands of clients that change how the rest is read
 )
 
-// sqlScanner reads a query once. It knows quotes and comments as far as the
-// databases agree on them, and gives up where they do not.
-type sqlScanner struct {
-	src    string
-	at     int
-	verbs  []string
-	start  int  // of the current statement in verbs
-	inside bool // the current statement has a first word
-	open   bool // the first word lets another verb follow, so "select" counts too
-	failed bool
-	dot    bool // the last token was a dot: a column, not a verb
+func wordSet(words string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(words) {
+		set[w] = true
+	}
+	return set
 }
 
-func (s *sqlScanner) scan() bool {
-	for s.at < len(s.src) && !s.failed {
-		c := s.src[s.at]
-		rest := s.src[s.at:]
-		switch {
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v':
-			s.at++
-			continue
-		case strings.HasPrefix(rest, "--"):
-			s.lineComment(rest)
-			continue
-		case strings.HasPrefix(rest, "/*"):
-			s.blockComment(rest)
-			continue
-		case c == '\'' || c == '"' || c == '`':
-			s.quoted(c)
-		case c == '[':
-			s.bracketed(rest)
-		case c == ';':
-			s.endStatement()
-			s.at++
-		case wordByte(c) || c >= utf8.RuneSelf:
-			s.word()
-			continue
-		case c == '#' || c == '\\' || c == '$' || c == 0x7f || c < ' ':
+// sqlReader reads a query once, token by token. A token that not every database
+// would end at the same byte ends the reading.
+type sqlReader struct {
+	sqlText
+	verbs []string
+
+	start int    // of the current statement in verbs
+	depth int    // of parentheses
+	begun bool   // the current statement has a first word
+	open  bool   // the statement's first word is an opener
+	prev  string // the token before: a word in lower case, or the first byte of another
+	near  int    // where that token ended
+	into  bool   // an INTO that comes next belongs to the INSERT before it
+	named bool   // the token before was a word that can be a name
+	set   bool   // the next SET belongs to the UPDATE or INSERT before it
+}
+
+// token reads one token, or reports that the query is unparsable.
+func (s *sqlReader) token() bool {
+	from := s.at
+	c, next := s.peek(0), s.peek(1)
+	prev := string(c)
+	var ok bool
+	switch {
+	case c == ' ' || c == '\t' || c == '\n' || c == '\r' && next == '\n':
+		s.at++
+		return true
+	case c == '-' && next == '-':
+		return s.lineComment()
+	case c == '/' && next == '*':
+		return s.blockComment()
+	case isLetter(c) || c == '_':
+		return s.word()
+	case c == ';':
+		s.at++
+		return s.endStatement()
+	case c == '(':
+		ok = s.symbol()
+		s.depth++
+	case !s.begun:
+		return false // no statement begins with anything else
+	case c == ')':
+		ok = s.symbol()
+		s.depth--
+		ok = ok && s.depth >= 0
+	case c == '\'' || c == '"':
+		ok = s.quoted(c)
+	case c == '`':
+		return s.backticked()
+	case c == '[':
+		return s.bracketed()
+	case isDigit(c) || c == '.' && isDigit(next):
+		ok = (c != '.' || s.near != s.at || s.after(operatorBytes)) && s.number()
+	case c == '$' || c == '@' && (isLetter(next) || next == '_' || next == '@' && isLetter(s.peek(2))) || c == ':' && isLetter(next):
+		return s.variable()
+	case c == '.':
+		ok = s.separator()
+	case c == ':':
+		ok = s.colon()
+	default:
+		ok = s.operator()
+	}
+	s.into, s.named = false, s.named && c == '.'
+	s.prev, s.near = prev, s.at
+	return ok && s.at > from
+}
+
+// after reports whether the token before was one of these bytes.
+func (s *sqlReader) after(symbols string) bool {
+	return len(s.prev) == 1 && strings.IndexByte(symbols, s.prev[0]) >= 0
+}
+
+// separator reads the dot within a name: nothing but the parts of a name touch it.
+func (s *sqlReader) separator() bool {
+	next := s.peek(1)
+	if s.near != s.at || !isName(s.prev) && !s.after("\"`]") {
+		return false
+	}
+	return (isLetter(next) || next == '_' || next == '*' || next == '"' || next == '`' || next == '[') && s.symbol()
+}
+
+// isName reports whether a token was a word that can be a name.
+func isName(prev string) bool {
+	return prev != "" && (isLetter(prev[0]) || prev[0] == '_') && !sqlReserved[prev] && !sqlVerbs[prev]
+}
+
+// colon reads "::" before the name of a type, or ":=".
+func (s *sqlReader) colon() bool {
+	next, after := s.peek(1), s.peek(2)
+	if s.prev == ":" && s.near == s.at || !(next == '=' || next == ':' && isLetter(after)) {
+		return false
+	}
+	s.at += 2
+	return true
+}
+
+// word reads a keyword or a name and notes the verbs.
+func (s *sqlReader) word() bool {
+	column := s.prev == "." && s.near == s.at && s.named
+	word, ok := s.plainWord(0)
+	if !ok || sqlClient[word] || word == "stdin" && slices.Contains(s.verbs[s.start:], "copy") {
+		return false
+	}
+	s.named = isName(word)
+	return s.verb(word, column || sqlFunctions[word] && s.peek(0) == '(' && s.operand())
+}
+
+// operand reports whether the token before makes what follows a value, not the
+// beginning of another statement.
+func (s *sqlReader) operand() bool {
+	return sqlReserved[s.prev] && s.prev != "end" && s.prev != "null" || s.after("(,=<>+-/%|")
+}
+
+// verb notes a word. A word that is known to be a name is none, except as the
+// first one of a statement.
+func (s *sqlReader) verb(word string, name bool) bool {
+	belongs := word == "into" && s.into || word == "set" && s.set
+	s.into = s.into && sqlBeforeInto[word]
+	s.prev, s.near = word, s.at
+	switch {
+	case !s.begun:
+		if !sqlVerbs[word] && !sqlStarts[word] {
 			return false
-		default:
-			if !s.inside && c != '(' {
+		}
+		s.begun, s.open = true, sqlOpeners[word]
+		s.verbs = append(s.verbs, word)
+	case name:
+		return true
+	case belongs:
+		s.set = s.set && word != "set"
+	case sqlVerbs[word], s.open && word == "select":
+		s.verbs = append(s.verbs, word)
+	}
+	switch word {
+	case "insert", "replace", "merge", "upsert":
+		s.into, s.set = true, word != "merge"
+	case "update":
+		s.set = true
+	}
+	return true
+}
+
+// variable reads "$1", "@name", "@@name" and ":name". To PostgreSQL the sign may
+// be an operator, so the name counts as a word. SQLite lets such a name go on
+// with "::" and with anything in parentheses.
+func (s *sqlReader) variable() bool {
+	if s.near == s.at && s.after("$@:") {
+		return false
+	}
+	sign := s.peek(0)
+	s.at++
+	if s.peek(0) == '@' {
+		s.at++
+	}
+	if sign == '$' {
+		if !isDigit(s.peek(0)) || !s.number() {
+			return false
+		}
+	} else if word, ok := s.plainWord(0); !ok || !s.verb(word, false) {
+		return false
+	}
+	for s.peek(0) == ':' && s.peek(1) == ':' {
+		s.at += 2
+		if word, ok := s.plainWord(0); !ok || !s.verb(word, false) {
+			return false
+		}
+	}
+	s.prev, s.near, s.named, s.into = "$", s.at, false, false
+	return s.peek(0) != '(' && s.peek(0) != '.'
+}
+
+// backticked reads "`name`". To PostgreSQL backticks are operators, so that the
+// name is a word and counts as one.
+func (s *sqlReader) backticked() bool {
+	s.at++
+	word, ok := s.plainWord('`')
+	if !ok || s.peek(0) != '`' || !s.verb(word, false) {
+		return false
+	}
+	return s.closed('`')
+}
+
+// bracketed reads "[…]", a name for some and an index for others. It may hold
+// words, which count, and numbers.
+func (s *sqlReader) bracketed() bool {
+	s.at++
+	for c := s.peek(0); c != ']'; c = s.peek(0) {
+		switch {
+		case c == ' ' || c == ',':
+			s.at++
+		case isDigit(c):
+			if !s.number() {
 				return false
 			}
-			s.at++
+		case isLetter(c) || c == '_':
+			if word, ok := s.plainWord(']'); !ok || sqlClient[word] || !s.verb(word, false) {
+				return false
+			}
+		default:
+			return false
 		}
-		s.dot = c == '.'
 	}
-	return !s.failed
+	return s.closed(']')
 }
 
-// lineComment skips "-- …". MySQL wants a space after the dashes, others do
-// not; a carriage return ends the line for some and not for others.
-func (s *sqlScanner) lineComment(rest string) {
-	body, _, _ := strings.Cut(rest[2:], "\n")
-	s.failed = body != "" && body[0] != ' ' && body[0] != '\t' && body[0] != '\r' || strings.Contains(strings.TrimSuffix(body, "\r"), "\r")
-	s.at += 2 + len(body)
+// closed ends a quoted name. A doubled end would not be one.
+func (s *sqlReader) closed(c byte) bool {
+	s.at++
+	s.prev, s.near, s.named, s.into = string(c), s.at, false, false
+	return !s.gluedTo(s.peek(0)) && s.peek(0) != c
 }
 
-// blockComment skips "/* … */". Some databases nest comments, and some run
-// what stands in "/*! … */".
-func (s *sqlScanner) blockComment(rest string) {
-	body, _, closed := strings.Cut(rest[2:], "*/")
-	s.failed = !closed || strings.HasPrefix(body, "!") || strings.HasPrefix(body, "M!") || strings.Contains(body, "/*") || strings.HasSuffix(body, "/")
-	s.at += 2 + len(body) + 2
-}
-
-// quoted skips a text or a quoted name. A doubled quote stands for itself
-// everywhere; a quote after a backslash only somewhere.
-func (s *sqlScanner) quoted(quote byte) {
-	backslashes := 0
-	for i := s.at + 1; i < len(s.src); i++ {
-		switch c := s.src[i]; {
-		case c == '\\':
-			backslashes++
-			continue
-		case c == quote && backslashes%2 == 1:
-			s.failed = true
-			return
-		case c == quote && i+1 < len(s.src) && s.src[i+1] == quote:
-			i++
-		case c == quote:
-			s.at = i + 1
-			s.first(unparsable)
-			return
-		}
-		backslashes = 0
-	}
-	s.failed = true
-}
-
-// bracketed skips "[…]", a name for some and an index for others, which is the
-// same as long as nothing in it is special.
-func (s *sqlScanner) bracketed(rest string) {
-	end := strings.IndexByte(rest, ']')
-	if end < 0 || strings.ContainsAny(rest[1:end], "[;'\"`#$\\\n\r") || strings.Contains(rest[1:end], "--") || strings.Contains(rest[1:end], "/*") {
-		s.failed = true
-		return
-	}
-	s.at += end + 1
-	s.first(unparsable)
-}
-
-// first notes that a statement begins with something that is no verb.
-func (s *sqlScanner) first(verb string) {
-	if !s.inside {
-		s.failed = verb == unparsable
-		s.inside = true
-	}
-}
-
-func wordByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '@'
-}
-
-func (s *sqlScanner) word() {
-	from := s.at
-	for s.at < len(s.src) {
-		if c := s.src[s.at]; wordByte(c) || c == '$' {
-			s.at++
-			continue
-		}
-		r, n := utf8.DecodeRuneInString(s.src[s.at:])
-		if r < utf8.RuneSelf {
-			break
-		}
-		if IsHidden(r) {
-			s.failed = true
-			return
-		}
-		s.at += n
-	}
-	word := asciiLower(s.src[from:s.at])
-	column := s.dot
-	s.dot = false
-	switch {
-	case !s.inside:
-		s.inside = true
-		if slices.Contains(sqlClient, word) {
-			s.failed = true
-		}
-		s.open = slices.Contains(sqlOpeners, word)
-		s.verbs = append(s.verbs, word)
-	case column, slices.Contains(sqlFunctions, word) && s.call():
-	case slices.Contains(sqlVerbs, word), s.open && word == "select":
-		s.verbs = append(s.verbs, word)
-	}
-}
-
-// call reports whether "(" follows.
-func (s *sqlScanner) call() bool {
-	return strings.HasPrefix(strings.TrimLeft(s.src[s.at:], " \t\r\n"), "(")
-}
-
-// endStatement closes a statement. In one that writes rows anyway, "into" and
-// "set" are no verbs of their own; an opener is only the beginning of one.
-func (s *sqlScanner) endStatement() {
+// endStatement closes a statement; an opener is only the beginning of one.
+func (s *sqlReader) endStatement() bool {
 	own := s.verbs[s.start:]
-	if slices.ContainsFunc(own, func(v string) bool { return slices.Contains(sqlWriters, v) }) {
-		own = slices.DeleteFunc(own, func(v string) bool { return v == "into" })
-	}
-	if len(own) > 0 && slices.ContainsFunc(own, func(v string) bool { return slices.Contains(sqlWriters, v) || v == "update" }) && own[0] != "set" {
-		own = slices.DeleteFunc(own, func(v string) bool { return v == "set" })
-	}
 	if len(own) > 0 && own[0] == "with" {
 		own = slices.Delete(own, 0, 1)
-		s.failed = s.failed || len(own) == 0
-	}
-	s.verbs = append(s.verbs[:s.start], own...)
-	s.start, s.inside, s.open, s.dot = len(s.verbs), false, false, false
-}
-
-func asciiLower(s string) string {
-	return strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
+		if len(own) == 0 {
+			return false
 		}
-		return r
-	}, s)
+	}
+	balanced := s.depth == 0 && (s.begun || s.prev != "(" && s.prev != ")")
+	s.verbs = append(s.verbs[:s.start], own...)
+	s.start, s.begun, s.open, s.prev, s.into, s.set, s.named = len(s.verbs), false, false, "", false, false, false
+	return balanced
 }
