@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"crypto/sha256"
 	"slices"
 	"time"
 
@@ -61,7 +62,7 @@ func (r *Request) asked() []ledger.Field {
 		field(ledger.FieldServer, r.Call.Server()), field(ledger.FieldTool, r.Call.Tool()),
 		field(ledger.FieldAgent, r.From.ID), field(ledger.FieldOwner, r.From.Owner),
 		field(ledger.FieldSession, r.From.Session), field(ledger.FieldWorkspace, r.From.Workspace),
-		field("plan", r.Plan), r.committed(ledger.FieldCall, r.Call.Hash()), r.committed(ledger.FieldDigest, r.Digest),
+		field("plan", r.Plan), r.committed(ledger.FieldCall, r.Call.Hash()), r.beside(), r.committed(ledger.FieldDigest, r.Digest),
 		field(ledger.FieldDefinition, r.Definition.String()), field(ledger.FieldPolicy, r.Verdict.Revision),
 		field(ledger.FieldRule, r.Verdict.Rule), field(ledger.FieldEffect, r.Verdict.Effect.String()),
 		field(ledger.FieldTier, r.Verdict.Tier.String()), field(ledger.FieldQuorum, int64(r.Quorum())),
@@ -80,6 +81,14 @@ func (r *Request) event(k ledger.Kind, by ledger.Actor, data ...ledger.Field) le
 // the request's salt can check it, who has only the ledger learns nothing.
 func (r *Request) committed(name string, h call.Hash) ledger.Field {
 	return field(name, ledger.Commit(r.Salt, h))
+}
+
+// beside commits to what is sent beside the call, where there is anything.
+func (r *Request) beside() ledger.Field {
+	if r.Extra == nil {
+		return field(ledger.FieldExtra, "")
+	}
+	return r.committed(ledger.FieldExtra, sha256.Sum256(r.Extra))
 }
 
 func (r *Request) agent() ledger.Actor {

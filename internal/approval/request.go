@@ -36,6 +36,7 @@ type Request struct {
 	Plan       string // the plan step it belongs to; empty for a single call
 	Executor   Executor
 	Call       call.Call
+	Extra      []byte    // what is sent beside the call, canonical JSON; nil: nothing; never replaced, erased with the payload
 	Definition call.Hash // of the tool as pinned when asked; zero: unknown
 	Salt       []byte    // keys the commitments in the ledger; erased with the payload
 	Verdict    policy.Verdict
@@ -112,6 +113,7 @@ type Opening struct {
 	Plan       string
 	Executor   Executor
 	Call       call.Call
+	Extra      []byte // canonical JSON, or nil
 	Definition call.Hash
 	Salt       []byte // at least 16 random bytes
 	Verdict    policy.Verdict
@@ -122,7 +124,7 @@ type Opening struct {
 func Open(o Opening, now time.Time) (*Request, ledger.Event) {
 	r := &Request{
 		ID: o.ID, Code: o.Code, From: o.From, Run: o.Run, Reason: o.Reason, Key: o.Key, Distinct: o.Distinct,
-		Plan: o.Plan, Executor: o.Executor, Call: o.Call, Definition: o.Definition, Salt: o.Salt, Verdict: o.Verdict,
+		Plan: o.Plan, Executor: o.Executor, Call: o.Call, Extra: o.Extra, Definition: o.Definition, Salt: o.Salt, Verdict: o.Verdict,
 		AskedAt: now, ExpiresAt: now.Add(ttl(o.Verdict)), Asks: 1,
 	}
 	r.Digest = r.digest()
@@ -149,6 +151,10 @@ func ttl(v policy.Verdict) time.Duration {
 	return DefaultTTL
 }
 
+// digest is over the fields of a published contract, which has none for what is
+// sent beside the call. The request's id binds it: the extras of a request are set
+// when it is opened and no move replaces them, so other extras are another request,
+// another id and another digest.
 func (r *Request) digest() call.Hash {
 	return call.DigestFields{
 		Request: string(r.ID), Call: r.Call.Hash(), Definition: r.Definition, Agent: r.From.ID,
@@ -179,6 +185,7 @@ func (r *Request) Quorum() int {
 func (r *Request) Clone() *Request {
 	c := *r
 	c.Salt = append([]byte(nil), r.Salt...)
+	c.Extra = append([]byte(nil), r.Extra...)
 	c.Decisions = append([]Decision(nil), r.Decisions...)
 	return &c
 }

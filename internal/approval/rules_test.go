@@ -1,6 +1,8 @@
 package approval_test
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -273,6 +275,34 @@ func TestAmendVoids(t *testing.T) {
 		t.Fatal("the edited call is not what was claimed, or the record does not name the one before it")
 	}
 	must(t, verify([]ledger.Event{asked, e1, e2, e3, e4, e5}))
+}
+
+// TOK-04, RACE-05: what is sent beside the call is committed to when it is asked,
+// and neither an edit of the call nor a new verdict makes it another.
+func TestExtrasStay(t *testing.T) {
+	o := opening(asks(), approval.Gateway)
+	o.Extra = []byte(`{"_meta":{"to":"staging"}}`)
+	r, asked := approval.Open(o, epoch)
+	want := ledger.Commit(r.Salt, sha256.Sum256(o.Extra))
+	amended, err := r.Amend(raj, r.Digest, mustCall("pay", `{"amount":2}`), asks(), epoch)
+	must(t, err)
+	v := asks()
+	v.Revision = "sha256:p2"
+	rejudged, err := r.Rejudge(v, epoch)
+	must(t, err)
+	for _, e := range []ledger.Event{asked, amended, rejudged} {
+		if fieldOf(e, ledger.FieldExtra) != want {
+			t.Errorf("%s commits to %v", e.Kind, fieldOf(e, ledger.FieldExtra))
+		}
+	}
+	c := r.Clone()
+	if !bytes.Equal(r.Extra, o.Extra) || !bytes.Equal(c.Extra, o.Extra) || &c.Extra[0] == &r.Extra[0] {
+		t.Errorf("it has %s, its clone %s", r.Extra, c.Extra)
+	}
+	must(t, verify([]ledger.Event{asked, amended, rejudged}))
+	if _, plain := approval.Open(opening(asks(), approval.Gateway), epoch); fieldOf(plain, ledger.FieldExtra) != nil {
+		t.Errorf("nothing beside the call, and a commitment to %v", fieldOf(plain, ledger.FieldExtra))
+	}
 }
 
 // A looser policy never loosens what waits for people: it renews the digest.

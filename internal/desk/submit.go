@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,10 @@ import (
 type Ask struct {
 	From identity.Agent
 	Call call.Call
-	Tool Tool
+	// Extra is what is sent beside the call, canonical JSON; nil when nothing is. An
+	// equal call with other extras is another request.
+	Extra []byte
+	Tool  Tool
 	// Executor says who performs the effect. The zero value is refused.
 	Executor approval.Executor
 	// Key is the asker's idempotency key: same key and call, same request.
@@ -135,7 +139,7 @@ func (d *Desk) byKey(ctx context.Context, a Ask) (*Ticket, error) {
 		return nil, err
 	case !owns(a.From, r):
 		return nil, store.ErrNotFound
-	case r.Call.Hash() != a.Call.Hash():
+	case r.Call.Hash() != a.Call.Hash() || !bytes.Equal(r.Extra, a.Extra):
 		return nil, ErrKeyReused
 	}
 	return &Ticket{Request: r, Attached: true}, nil
@@ -177,7 +181,7 @@ func (d *Desk) create(ctx context.Context, a Ask, v policy.Verdict, charges []st
 		now := d.store.Now()
 		r, asked := approval.Open(approval.Opening{
 			ID: approval.ID(id), Code: code, From: a.From, Run: a.Run, Reason: a.Reason, Key: a.Key, Distinct: a.Distinct,
-			Executor: a.Executor, Call: a.Call, Definition: a.Tool.Definition, Salt: salt, Verdict: v,
+			Executor: a.Executor, Call: a.Call, Extra: a.Extra, Definition: a.Tool.Definition, Salt: salt, Verdict: v,
 		}, now)
 		events := []ledger.Event{asked}
 		if claim != "" {

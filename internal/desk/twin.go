@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -45,7 +46,8 @@ func (d *Desk) rejoin(ctx context.Context, a Ask, v judgement) (*Ticket, error) 
 }
 
 // twin finds the earlier request that an equal call repeats: one to join, or a
-// reason to refuse. Both nil means that the call is new.
+// reason to refuse. Both nil means that the call is new. A call with other extras
+// repeats nothing: nobody has seen what it would send.
 func (d *Desk) twin(ctx context.Context, a Ask) (*Ticket, error) {
 	now := d.store.Now()
 	expired := 0
@@ -55,7 +57,7 @@ func (d *Desk) twin(ctx context.Context, a Ask) (*Ticket, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !owns(a.From, r) || r.Executor != a.Executor {
+		if !owns(a.From, r) || r.Executor != a.Executor || !bytes.Equal(r.Extra, a.Extra) {
 			continue
 		}
 		if r.State == approval.Expired && now.Sub(r.EndedAt) < expiredFor {

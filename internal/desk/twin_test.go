@@ -69,6 +69,58 @@ func TestSameCallJoins(t *testing.T) {
 	}
 }
 
+// TOK-02, TOK-04: an equal call with something else beside it is another request,
+// in every state of the first; the same beside it is a re-issue.
+func TestOtherExtrasDoNotJoin(t *testing.T) {
+	f := setup(t, rules)
+	with := func(extra string) desk.Ask {
+		a := write(t, "a")
+		if extra != "" {
+			a.Extra = []byte(extra)
+		}
+		return a
+	}
+	const shown = `{"_meta":{"to":"staging"}}`
+	others := []string{"", `{"_meta":{"to":"prod"}}`, `{"_meta":{"to":"staging"},"sudo":true}`}
+	first := f.submit(t, with(shown))
+	if string(first.Request.Extra) != shown {
+		t.Fatalf("the request has %s", first.Request.Extra)
+	}
+	seen := map[approval.ID]bool{first.Request.ID: true}
+	for _, extra := range others {
+		tk := f.submit(t, with(extra))
+		if tk.Attached || seen[tk.Request.ID] {
+			t.Errorf("%q joined", extra)
+		}
+		seen[tk.Request.ID] = true
+	}
+	f.approve(t, ana, first.Request)
+	for _, extra := range others {
+		if tk := f.submit(t, with(extra)); tk.Request.State != approval.Pending {
+			t.Errorf("%q is %s", extra, tk.Request.State)
+		}
+	}
+	if tk := f.submit(t, with(shown)); !tk.Attached || tk.Request.ID != first.Request.ID || tk.Request.State != approval.Approved {
+		t.Error("a re-issue did not join")
+	}
+	_, _, err := f.Execute(t.Context(), bot, &desk.Ticket{Request: first.Request}, f.do)
+	must(t, err)
+	for _, extra := range others {
+		if tk := f.submit(t, with(extra)); tk.Request.ID == first.Request.ID {
+			t.Errorf("%q got the result of another call", extra)
+		}
+	}
+	if tk := f.submit(t, with(shown)); tk.Request.ID != first.Request.ID {
+		t.Error("the result is not handed out again")
+	}
+	keyed := with(`{"a":1}`)
+	keyed.Key = "k"
+	f.submit(t, keyed)
+	keyed.Extra = []byte(`{"a":2}`)
+	_, err = f.Submit(t.Context(), keyed)
+	wants(t, err, desk.ErrKeyReused)
+}
+
 // TOK-08, TOK-09: parallel uses that the client names differently are requests of
 // their own, each approved by its id; equal ones are one.
 func TestParallelTwins(t *testing.T) {

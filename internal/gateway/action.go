@@ -23,6 +23,9 @@ type action struct {
 	// judged part: for tools/call the arguments are put in, for any other method
 	// all but _meta is replaced.
 	params []byte
+	// extra is what goes to the server beside the call, in canonical form; nil when
+	// nothing does.
+	extra []byte
 	// answers and state are what a modern agent brings back: its inputResponses and
 	// the requestState that we gave it.
 	answers, state []byte
@@ -51,17 +54,18 @@ func newToolAction(server, tool string, e *exchange) (*action, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &action{server: server, method: "tools/call", call: c, params: e.params}
+	a := &action{server: server, method: "tools/call", call: c, params: unforged(e.params)}
 	if e.client.Server == "" {
 		a.params = set(a.params, quoted(tool), "name")
 	}
 	a.takeReturn(e)
 	a.label()
-	return a, nil
+	a.extra, err = extrasOf(a.params, true)
+	return a, err
 }
 
 func newMethodAction(server, method string, params []byte, e *exchange) (*action, error) {
-	a := &action{server: server, method: method, params: params}
+	a := &action{server: server, method: method, params: unforged(params)}
 	a.takeReturn(e)
 	judged := without(a.params, "_meta")
 	c, err := call.New(server, methodPrefix+method, judged)
@@ -70,16 +74,22 @@ func newMethodAction(server, method string, params []byte, e *exchange) (*action
 	}
 	a.call = c
 	a.label()
-	return a, nil
+	a.extra, err = extrasOf(a.params, false)
+	return a, err
 }
 
-// takeReturn takes out what a modern agent says to us and not to the server.
+// takeReturn takes out what a modern agent says to us and not to the server. An
+// older agent has nothing to say there, and what it writes goes nowhere: a modern
+// server would take it for answers that it never asked for.
 func (a *action) takeReturn(e *exchange) {
+	answers, state := get(a.params, "inputResponses"), get(a.params, "requestState")
+	if answers != nil || state != nil {
+		a.params = without(without(a.params, "inputResponses"), "requestState")
+	}
 	if !e.modern() {
 		return
 	}
-	a.answers, a.state = get(a.params, "inputResponses"), get(a.params, "requestState")
-	a.params = without(without(a.params, "inputResponses"), "requestState")
+	a.answers, a.state = answers, state
 	// A server that could answer with a task would go on after the call has ended.
 	a.params = without(a.params, "_meta", mcp.MetaCapabilities, "extensions", tasksExtension)
 }
@@ -97,7 +107,8 @@ func (a *action) label() {
 }
 
 // again is the action of a request that was made before, for an agent that asks
-// by its id: only the judged part of it was kept.
+// by its id: with the extras of the request, and of meta, the asker's own, only
+// what belongs to one sending.
 func again(r *approval.Request, meta []byte) *action {
 	a := &action{server: r.Call.Server(), call: r.Call, params: []byte("{}")}
 	if method, ok := strings.CutPrefix(r.Call.Tool(), methodPrefix); ok {
@@ -109,7 +120,7 @@ func again(r *approval.Request, meta []byte) *action {
 	if meta != nil {
 		a.params = set(a.params, meta, "_meta")
 	}
-	return a
+	return a.as(r.Extra)
 }
 
 var errOtherTool = errors.New("the approved call is for another tool than the one that was asked for")

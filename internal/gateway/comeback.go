@@ -36,7 +36,7 @@ func comeAgain(_ context.Context, w *wait) outcome {
 // ask ends the exchange with input_required. requests is there even when it is
 // empty, because clients take a result without it for a complete one.
 func (w *wait) ask(requests []byte, s state) outcome {
-	s.request, s.call = w.request.ID, w.action.call.Hash()
+	s.request, s.call = w.request.ID, w.action.hash()
 	sealed, err := w.seal(s)
 	if err != nil {
 		w.g.log.Error("no state could be sealed", "err", err)
@@ -50,7 +50,7 @@ func (w *wait) ask(requests []byte, s state) outcome {
 // answers to an invitation is not read: it is no approval and no denial (MCP-05).
 func (e *exchange) comeBack(ctx context.Context, a *action) {
 	s, err := e.unseal(a.state)
-	if err != nil || s.call != a.call.Hash() {
+	if err != nil || s.call != a.hash() {
 		e.fail(badParams(errState.Error()))
 		return
 	}

@@ -20,8 +20,9 @@ var (
 
 // Tool says how a call is performed for an agent that does not speak MCP to us,
 // and what is known of the tool. The server hears an ordinary MCP client that
-// declares no capabilities: there is nobody whom it could ask.
-func (g *Gateway) Tool(ctx context.Context, from identity.Agent, server, tool string) (desk.Do, desk.Tool, error) {
+// declares no capabilities: there is nobody whom it could ask. extra is what was
+// asked for beside the call, and is sent with it; nil where the call is all.
+func (g *Gateway) Tool(ctx context.Context, from identity.Agent, server, tool string, extra []byte) (desk.Do, desk.Tool, error) {
 	if server == "" || !g.serves(server) {
 		return nil, desk.Tool{}, ErrNoServer
 	}
@@ -35,7 +36,7 @@ func (g *Gateway) Tool(ctx context.Context, from identity.Agent, server, tool st
 		return nil, desk.Tool{}, err
 	}
 	do := func(ctx context.Context, c call.Call, claim string) (desk.Result, error) {
-		u := &run{g: g, link: l, action: again(&approval.Request{Call: c}, nil), asked: make(chan struct{}, 1)}
+		u := &run{g: g, link: l, action: again(&approval.Request{Call: c, Extra: extra}, nil), asked: make(chan struct{}, 1)}
 		u.ctx, u.stop = context.WithCancelCause(g.ctx)
 		defer u.stop(nil)
 		defer context.AfterFunc(ctx, func() { u.stop(context.Cause(ctx)) })()

@@ -18,7 +18,7 @@ func TestToolForOtherEdges(t *testing.T) {
 	r := newRig(t, one(s))
 	defer r.close()
 	from := identity.Agent{ID: "bot"}
-	do, known, err := r.g.Tool(context.Background(), from, "fs", "ask")
+	do, known, err := r.g.Tool(context.Background(), from, "fs", "ask", nil)
 	if err != nil || !known.Known {
 		t.Fatalf("%+v %v", known, err)
 	}
@@ -34,18 +34,18 @@ func TestToolForOtherEdges(t *testing.T) {
 		t.Errorf("the server got %q", got)
 	}
 	for tool, want := range map[string]error{"none": ErrNoTool} {
-		if _, _, err := r.g.Tool(context.Background(), from, "fs", tool); !errors.Is(err, want) {
+		if _, _, err := r.g.Tool(context.Background(), from, "fs", tool, nil); !errors.Is(err, want) {
 			t.Errorf("%s: %v", tool, err)
 		}
 	}
-	if _, _, err := r.g.Tool(context.Background(), from, "other", "ask"); !errors.Is(err, ErrNoServer) {
+	if _, _, err := r.g.Tool(context.Background(), from, "other", "ask", nil); !errors.Is(err, ErrNoServer) {
 		t.Errorf("%v", err)
 	}
 	s.mu.Lock()
 	s.tools = `{"name":"ask","description":"changed"}`
 	s.mu.Unlock()
 	s.target.Stray.Notification(mcp.Message{Method: toolsChanged})
-	if _, _, err := r.g.Tool(context.Background(), from, "fs", "ask"); !errors.Is(err, desk.ErrHeldTool) {
+	if _, _, err := r.g.Tool(context.Background(), from, "fs", "ask", nil); !errors.Is(err, desk.ErrHeldTool) {
 		t.Errorf("MCP-10: %v", err)
 	}
 }

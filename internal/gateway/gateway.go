@@ -24,9 +24,23 @@
 // exceptions: the arguments are the canonical bytes that were judged, shown and
 // hashed; on the merged endpoint a name loses its server's prefix; of methods
 // other than tools/call all params but _meta are canonical, since all of them were
-// judged; inputResponses and requestState of a modern agent are answers to the
-// gateway and stay here; and _meta["dev.ayegate/claim"] names the claim as an
+// judged; inputResponses and requestState are answers to the gateway and stay
+// here; members of an agent's _meta under dev.ayegate/ are taken out, but for
+// dev.ayegate/reason; and _meta["dev.ayegate/claim"] names the claim as an
 // idempotency key where [Server.IdempotencyMeta] asks for it.
+//
+// Extras. A server may act on what comes beside the call, so people are shown
+// that too. The extras of a request are the canonical form of its params without
+// name, arguments, inputResponses and requestState (of methods other than
+// tools/call: without all but _meta), and of _meta without what differs from one
+// sending of a request to the next: progressToken, everything under
+// io.modelcontextprotocol/, claudecode/toolUseId, callId, x-codex-turn-metadata,
+// traceparent, tracestate, baggage and dev.ayegate/. Those are sent as they come
+// and are not shown: no server should take an order from them. An empty _meta is
+// none, and a request without extras has nil. A policy does not look at extras.
+// An equal call with other extras is another request. What waited for people is
+// sent with the extras of the request in their canonical form, the bytes that were
+// shown, whichever exchange runs it.
 //
 // A tool that its server runs only as a task gets params.task, and the gateway
 // waits for the task: it offers agents none.

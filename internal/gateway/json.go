@@ -131,6 +131,14 @@ func (o *object) bytes() []byte {
 	return append(o.b, '}')
 }
 
+// some is the object, nil when it has no members.
+func (o *object) some() []byte {
+	if o.b == nil {
+		return nil
+	}
+	return o.bytes()
+}
+
 // intOf reads an integer; 0 when it is none.
 func intOf(value []byte) int {
 	n, err := strictjson.Int(value)

@@ -591,7 +591,7 @@ func TestApprovedWithEdits(t *testing.T) {
 		}
 		r.decide(q, true)
 		<-x.done
-		if got := s.sent("tools/call"); len(got) != 1 || got[0] != `{"name":"write","arguments":{"p":"safe"},"x":1.10}` {
+		if got := s.sent("tools/call"); len(got) != 1 || got[0] != `{"name":"write","arguments":{"p":"safe"},"x":1.1}` {
 			t.Errorf("the server got %q", got)
 		}
 		texts := x.texts()

@@ -51,8 +51,14 @@ func (w *wait) execute(ctx context.Context) {
 		w.refuseAs(w.action.name(), err)
 		return
 	}
+	a := w.action
+	if w.ticket.Claim == "" {
+		// This exchange is not the one that asked, or people looked in between: what
+		// was shown is sent, not what comes now (TOK-02).
+		a = a.as(w.request.Extra)
+	}
 	u := &run{
-		g: w.g, link: w.link(w.action.server), action: w.action, caps: w.client.Capabilities, modern: w.modern(),
+		g: w.g, link: w.link(w.action.server), action: a, caps: w.client.Capabilities, modern: w.modern(),
 		done: make(chan struct{}), asked: make(chan struct{}, 1), ear: w.ear,
 	}
 	u.ctx, u.stop = context.WithCancelCause(w.g.ctx)

@@ -22,7 +22,7 @@ import (
 // refused (MCP-04).
 type state struct {
 	request approval.ID
-	call    call.Hash // as the agent sent it
+	call    call.Hash // as the agent sent it, with its extras
 	run     string    // id of the parked run, empty while people decide
 	round   int       // how often the agent was told to come back with nothing
 	issued  time.Time

@@ -38,7 +38,7 @@ func (e *exchange) submit(ctx context.Context, a *action) {
 	// Once this commits, the claim of an allowed call is taken: it must not depend
 	// on the agent still being there.
 	t, err := e.g.desk.Submit(context.WithoutCancel(ctx), desk.Ask{
-		From: e.from, Call: a.call, Tool: tool, Executor: approval.Gateway, Distinct: a.distinct, Reason: a.reason,
+		From: e.from, Call: a.call, Extra: a.extra, Tool: tool, Executor: approval.Gateway, Distinct: a.distinct, Reason: a.reason,
 	})
 	if err != nil {
 		e.refuseAs(a.name(), err)

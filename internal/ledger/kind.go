@@ -20,8 +20,9 @@ type Kind string
 const (
 	// RequestAsked opens a request. It must be the first event of its subject.
 	// Data: call, digest, effect ("allow", "grant", "ask", "deny"), definition,
-	// tier, rule, policy, agent, server, tool, deadline, [owner], [session],
-	// [workspace], [plan], [quorum] (people needed with "ask"; 1 when absent),
+	// tier, rule, policy, agent, server, tool, deadline, [extra] (commitment to what
+	// is sent beside the call), [owner], [session], [workspace], [plan], [quorum]
+	// (people needed with "ask"; 1 when absent),
 	// [not_requester] (true when the policy bars the owner from approving),
 	// [grant] (with "grant"), [reason]. The effect "deny" ends the story.
 	RequestAsked Kind = "request.asked"
@@ -215,6 +216,7 @@ func (k Kind) ofRequest() bool {
 const (
 	FieldCall         = "call"
 	FieldDigest       = "digest"
+	FieldExtra        = "extra"
 	FieldDefinition   = "definition"
 	FieldDecision     = "decision"
 	FieldReason       = "reason"

@@ -11,6 +11,7 @@ import (
 	"github.com/ayegate/ayegate/internal/call"
 	"github.com/ayegate/ayegate/internal/identity"
 	"github.com/ayegate/ayegate/internal/policy"
+	"github.com/ayegate/ayegate/internal/strictjson"
 )
 
 // Stored is a request in the form that backends keep. The parts that came from
@@ -28,8 +29,11 @@ type Stored struct {
 	Result []byte // nil: none, erased or not kept
 }
 
-// formVersion is the one that is written. Parse reads every version there was.
-const formVersion = 1
+// formVersion is the one that is written; every version there was is read.
+//
+//	1  the first
+//	2  ends with what is sent beside the call; a request of version 1 has nothing
+const formVersion = 2
 
 // Form makes the stored form. The request must be [Admissible].
 func Form(r *approval.Request) Stored {
@@ -42,12 +46,15 @@ func Form(r *approval.Request) Stored {
 // Request reads the stored form back. The call is parsed and hashed again; one
 // that is not what was stored is refused.
 func (s Stored) Request() (*approval.Request, error) {
-	if len(s.Form) == 0 || s.Form[0] != formVersion {
+	if len(s.Form) == 0 || s.Form[0] < 1 || s.Form[0] > formVersion {
 		return nil, fmt.Errorf("%w: stored by another version of ayegate", ErrForm)
 	}
 	r := &approval.Request{Salt: slices.Clone(s.Salt)}
 	p := parser{rest: string(s.Form[1:])}
 	want := p.request(r)
+	if s.Form[0] >= 2 {
+		p.extra(r)
+	}
 	r.Execution.Result = slices.Clone(s.Result)
 	if p.bad || p.rest != "" {
 		return nil, fmt.Errorf("%w: request %s is damaged", ErrForm, r.ID)
@@ -129,6 +136,7 @@ func (w *writer) request(r *approval.Request) {
 	w.hash(e.Hash)
 	w.number(int64(e.Size))
 	w.time(e.At, e.PickedUp)
+	w.text(string(r.Extra))
 }
 
 func (w *writer) verdict(v *policy.Verdict) {
@@ -296,6 +304,18 @@ func (p *parser) request(r *approval.Request) (hash call.Hash) {
 	e.Size = int(p.number())
 	p.time(&e.At, &e.PickedUp)
 	return hash
+}
+
+// extra reads what is sent beside the call. It is a canonical object, like the call.
+func (p *parser) extra(r *approval.Request) {
+	s := p.take(p.size())
+	if s == "" {
+		return
+	}
+	r.Extra = []byte(s)
+	if ok, err := strictjson.IsCanonical(r.Extra, strictjson.Limits{Bytes: len(s)}); err != nil || !ok || s[0] != '{' {
+		p.bad = true
+	}
 }
 
 func (p *parser) verdict(v *policy.Verdict) {

@@ -59,6 +59,7 @@ func full(t testing.TB) *approval.Request {
 		}
 	}
 	fill(reflect.ValueOf(r).Elem())
+	r.Extra = []byte(`{"_meta":{"to":"\u0000<&>"},"dry":true}`)
 	// What is in closed lists.
 	r.State, r.Cause, r.Executor, r.Execution.Outcome = approval.Executed, approval.ByPerson, approval.Caller, approval.Succeeded
 	r.Verdict.Effect, r.Verdict.Tier, r.Verdict.Confirm = policy.Ask, policy.R3, []policy.Confirm{policy.Typed}
@@ -91,6 +92,52 @@ func TestFormKeepsEveryField(t *testing.T) {
 	sparse := &approval.Request{ID: "x", State: approval.Pending, AskedAt: r.AskedAt, ExpiresAt: r.ExpiresAt}
 	if got, err = Form(sparse).Request(); err != nil || diff(sparse, got) != "" {
 		t.Fatalf("%v\n%s", err, diff(sparse, got))
+	}
+}
+
+// A form of the first version has nothing beside its call, and is written anew in
+// the newest. OPS-06
+func TestFormOfTheFirstVersion(t *testing.T) {
+	r := full(t)
+	r.Extra = nil
+	s := Form(r)
+	newest := slices.Clone(s.Form)
+	s.Form = append([]byte{1}, newest[1:len(newest)-1]...) // without the empty extras
+	got, err := s.Request()
+	if err != nil || got.Extra != nil || diff(r, got) != "" {
+		t.Fatalf("%v %q\n%s", err, got.Extra, diff(r, got))
+	}
+	if !bytes.Equal(Form(got).Form, newest) {
+		t.Fatal("it is not written in the newest form")
+	}
+	s.Form[0] = 0
+	if _, err := s.Request(); !errors.Is(err, ErrForm) {
+		t.Fatalf("version 0: %v", err)
+	}
+}
+
+// What is sent beside a call comes back byte for byte or not at all, and no move
+// replaces it. TOK-04, RACE-05
+func TestFormKeepsExtras(t *testing.T) {
+	r := full(t)
+	got, err := Form(r).Request()
+	if err != nil || !bytes.Equal(got.Extra, r.Extra) {
+		t.Fatalf("%v %q", err, got.Extra)
+	}
+	for _, damaged := range []string{`{"dry": true}`, `{"b":1,"a":1}`, `[]`, `{"a":1,"a":2}`, `x`} {
+		bad := Copy(r)
+		bad.Extra = []byte(damaged)
+		if _, err := Form(bad).Request(); !errors.Is(err, ErrForm) {
+			t.Errorf("%s: %v", damaged, err)
+		}
+		if err := SameRequest(r, bad); !errors.Is(err, ErrForm) {
+			t.Errorf("a move made them %s: %v", damaged, err)
+		}
+	}
+	none := Copy(r)
+	none.Extra = nil
+	if SameRequest(r, none) != nil || SameRequest(none, r) == nil || SameRequest(r, r) != nil {
+		t.Error("extras may be erased, and never given later")
 	}
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -128,10 +129,14 @@ func exact(t time.Time) bool {
 }
 
 // SameRequest refuses a move that made another request of one: what a store finds
-// requests by never changes.
+// requests by never changes, and what is sent beside a call can be erased and
+// never replaced, since people decide about it by the request's id.
 func SameRequest(was, is *approval.Request) error {
 	if was.ID != is.ID || was.Code != is.Code || was.Key != is.Key || was.From != is.From || !was.AskedAt.Equal(is.AskedAt) {
 		return fmt.Errorf("%w: a move changed what request %s is found by", ErrForm, was.ID)
+	}
+	if len(is.Extra) > 0 && !bytes.Equal(was.Extra, is.Extra) {
+		return fmt.Errorf("%w: a move changed what request %s sends beside its call", ErrForm, was.ID)
 	}
 	return nil
 }

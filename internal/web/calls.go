@@ -98,7 +98,7 @@ func (x *exchange) executor(ask *desk.Ask, in api.CallRequest) (desk.Do, error) 
 	var tool desk.Tool
 	err := fmt.Errorf("%w: none is", ErrNoServer)
 	if x.web.cfg.Executor != nil {
-		do, tool, err = x.web.cfg.Executor.Tool(x.r.Context(), ask.From, in.Server, in.Tool)
+		do, tool, err = x.web.cfg.Executor.Tool(x.r.Context(), ask.From, in.Server, in.Tool, nil)
 	}
 	switch {
 	case in.Executor == api.ByCaller && errors.Is(err, ErrNoServer):
@@ -245,7 +245,7 @@ func (x *exchange) awaitCall(in api.AwaitRequest) (api.Call, error) {
 	}
 	var do desk.Do
 	if r.Executor == approval.Gateway && x.web.cfg.Executor != nil && (r.State.Open() || r.State == approval.Executing) {
-		if do, _, err = x.web.cfg.Executor.Tool(x.r.Context(), from, r.Call.Server(), r.Call.Tool()); err != nil {
+		if do, _, err = x.web.cfg.Executor.Tool(x.r.Context(), from, r.Call.Server(), r.Call.Tool(), r.Extra); err != nil {
 			return api.Call{}, err
 		}
 	}

@@ -42,11 +42,12 @@ import (
 // Executor performs calls for the servers that ayegate fronts.
 type Executor interface {
 	// Tool says how a call of a tool is performed for an agent and what is known of
-	// the tool. An error that wraps [ErrNoServer] means that ayegate does not front
+	// the tool. extra is what the request sends beside the call; nil is nothing.
+	// An error that wraps [ErrNoServer] means that ayegate does not front
 	// the server; [ErrNoTool] that the server does not offer the tool to the agent;
 	// [desk.ErrHeldTool] that its definition changed and waits for a person. The
 	// function is run at most once, and must keep the promises of [desk.Do].
-	Tool(ctx context.Context, from identity.Agent, server, tool string) (desk.Do, desk.Tool, error)
+	Tool(ctx context.Context, from identity.Agent, server, tool string, extra []byte) (desk.Do, desk.Tool, error)
 }
 
 // Errors of an [Executor].

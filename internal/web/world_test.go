@@ -98,7 +98,7 @@ type upstream struct {
 	asker  context.Context // of the last asker
 }
 
-func (u *upstream) Tool(ctx context.Context, _ identity.Agent, server, tool string) (desk.Do, desk.Tool, error) {
+func (u *upstream) Tool(ctx context.Context, _ identity.Agent, server, tool string, _ []byte) (desk.Do, desk.Tool, error) {
 	if server == "mail" { // mail is performed by its caller
 		return nil, desk.Tool{}, web.ErrNoServer
 	}

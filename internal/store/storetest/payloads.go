@@ -59,6 +59,7 @@ func exactBytes(s *scenario) {
 	s.must(err)
 	o := allowed(Opening(1))
 	o.Call = c
+	o.Extra = []byte("{\"_meta\":{\"n\":9007199254740993},\"o\":\"<&>\u2028\"}")
 	o.Reason, o.Run, o.Distinct = "bad \xff utf-8 \x00 nul", "<&>\u2028", "\x00"
 	o.Salt = []byte("\x00\xff<&>0123456789abcdef")
 	r := s.create(o)
@@ -68,7 +69,7 @@ func exactBytes(s *scenario) {
 	_, err = s.Change(s.Context(), r.ID, Finish("c", result))
 	s.must(err)
 	got := s.get(r.ID)
-	if !bytes.Equal(got.Call.Canonical(), c.Canonical()) || got.Call.Hash() != c.Hash() || !bytes.Equal(got.Salt, o.Salt) ||
+	if !bytes.Equal(got.Call.Canonical(), c.Canonical()) || got.Call.Hash() != c.Hash() || !bytes.Equal(got.Salt, o.Salt) || !bytes.Equal(got.Extra, o.Extra) ||
 		!bytes.Equal(got.Execution.Result, result) || got.Reason != o.Reason || got.Run != o.Run || got.Distinct != o.Distinct {
 		s.Fatalf("stored %q %q, got %q %q", c.Canonical(), result, got.Call.Canonical(), got.Execution.Result)
 	}

@@ -216,7 +216,7 @@ func vandalize(r *approval.Request) {
 			r.Decisions[i].By.Groups[j] = "vandal"
 		}
 	}
-	for _, b := range [][]byte{r.Salt, r.Execution.Result} {
+	for _, b := range [][]byte{r.Salt, r.Extra, r.Execution.Result} {
 		for i := range b {
 			b[i] ^= 0xff
 		}
