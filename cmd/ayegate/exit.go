@@ -82,9 +82,16 @@ func codeOf(ctx context.Context, err error) int {
 
 // tell writes an error to people: what happened, then what to do.
 func (w *world) tell(err error) {
-	fmt.Fprintln(w.err, "ayegate: "+visible(err.Error()))
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(w.err, "ayegate: interrupted")
+		return
+	}
+	fmt.Fprintln(w.err, "ayegate: "+visible(strings.TrimPrefix(err.Error(), "ayegate: ")))
 	var e *exit
-	if errors.As(err, &e) && e.hint != "" {
+	switch {
+	case errors.As(err, &e) && e.hint != "":
 		fmt.Fprintln(w.err, "hint: "+e.hint)
+	case errors.Is(err, api.Unauthenticated):
+		fmt.Fprintln(w.err, "hint: your token is not known there; make one while ayegate is stopped: ayegate keys add human NAME --save")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ayegate/ayegate/api"
+	"github.com/ayegate/ayegate/internal/config"
 	"github.com/ayegate/ayegate/internal/ledger"
 	"github.com/ayegate/ayegate/internal/web/credential"
 )
@@ -70,7 +71,7 @@ func (w *world) addKey(ctx context.Context, g *globals, class, name, note string
 		return err
 	})
 	if errors.Is(err, credential.ErrHolder) {
-		return "", &exit{code: exitNotFound, err: fmt.Errorf("the configuration names no %s %q", class, visible(name)), hint: "without a configuration there are the agent " + localAgent + " and the person " + localPerson}
+		return "", &exit{code: exitNotFound, err: fmt.Errorf("the configuration names no %s %q", class, visible(name)), hint: "name them in ayegate.yaml, agents: [{id: " + name + "}] or people: [{id: " + name + "}]; where it names nobody there are the agent " + localAgent + " and the person " + localPerson}
 	}
 	return text, err
 }
@@ -175,22 +176,25 @@ func (w *world) keysRevoke(g *globals) *cobra.Command {
 	}
 }
 
-// agentKeyFile is where the key of the local agent lies, for `ayegate mcp`.
-func (w *world) agentKeyFile() (string, error) {
+// agentKeyFile is where the key of the local agent lies, for `ayegate mcp`: beside
+// the store that knows it, so that two gateways do not overwrite each other's.
+func (w *world) agentKeyFile(cfg config.Config, dir string) string {
 	if name, ok := w.env("AYEGATE_AGENT_KEY_FILE"); ok && name != "" {
-		return name, nil
+		return name
 	}
-	home, err := w.home()
-	return filepath.Join(home, "agent-key"), err
+	if kind, name, _ := strings.Cut(cfg.Store, ":"); kind == "sqlite" {
+		return within(dir, name) + ".agent-key"
+	}
+	return ""
 }
 
 // localKey makes the key of the local agent once, where no agents are configured:
 // then `ayegate mcp SERVER` works without further ado. The key can ask and never
 // decide.
 func (p *program) localKey(ctx context.Context) error {
-	file, err := p.w.agentKeyFile()
-	if err != nil || len(p.cfg.Agents) > 0 {
-		return nil //nolint:nilerr // without a home there is no place for it, and it is a convenience
+	file := p.w.agentKeyFile(p.cfg, p.dir)
+	if file == "" || len(p.cfg.Agents) > 0 {
+		return nil
 	}
 	if text, err := os.ReadFile(file); err == nil {
 		if _, _, err := p.creds.Agent(ctx, strings.TrimSpace(string(text))); err == nil {
@@ -199,9 +203,6 @@ func (p *program) localKey(ctx context.Context) error {
 	}
 	_, text, err := p.creds.Add(ctx, credential.System(), credential.Spec{Class: credential.Agent, For: localAgent, Note: "ayegate mcp on this machine"})
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
 	return replaceFile(file, []byte(text+"\n"))

@@ -26,7 +26,7 @@ func main() { os.Exit(live()) }
 
 // live runs the command line of this process in the world as it is.
 func live() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	w := &world{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv, now: time.Now, rand: rand.Reader,

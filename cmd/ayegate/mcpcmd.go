@@ -29,7 +29,7 @@ tool names, so that an entry in a client's configuration keeps its name:
   "github": {"command": "ayegate", "args": ["mcp", "github"]}
 
 Where ayegate runs already, it talks to that one with the key of the local agent
-($AYEGATE_AGENT_KEY_FILE, or agent-key in your configuration folder). Otherwise it
+($AYEGATE_AGENT_KEY_FILE, or the .agent-key beside its store). Otherwise it
 starts one in this process, with the pages at the configured address. Nothing is
 opened before the client's first message. Without SERVER it is all servers merged.`,
 		Example: "  claude mcp add files -- ayegate mcp fs",
@@ -55,7 +55,7 @@ func (w *world) stdioServer(ctx context.Context, g *globals, server string) (mcp
 		return nil, nil, err
 	}
 	if w.alive(ctx, base) {
-		key, err := w.agentKey()
+		key, err := w.agentKey(g)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -80,17 +80,18 @@ func (w *world) alive(ctx context.Context, base string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-func (w *world) agentKey() (string, error) {
+func (w *world) agentKey(g *globals) (string, error) {
 	if key, ok := w.env("AYEGATE_AGENT_KEY"); ok && key != "" {
 		return key, nil
 	}
-	name, err := w.agentKeyFile()
+	cfg, dir, err := w.load(g.config)
 	if err != nil {
 		return "", err
 	}
+	name := w.agentKeyFile(cfg, dir)
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return "", &exit{code: exitNotAllowed, err: fmt.Errorf("ayegate runs, but there is no agent key at %s", name), hint: "make one with: ayegate keys add agent NAME, and name its file in AYEGATE_AGENT_KEY_FILE"}
+		return "", &exit{code: exitNotAllowed, err: fmt.Errorf("ayegate runs, but there is no agent key at %q", name), hint: "make one with: ayegate keys add agent NAME, and name its file in AYEGATE_AGENT_KEY_FILE"}
 	}
 	return strings.TrimSpace(string(text)), nil
 }

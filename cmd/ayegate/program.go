@@ -63,6 +63,9 @@ const (
 // open wires a program. Nothing listens and nothing is started before it returns;
 // what was executing when the last process died is unknown from here on.
 func (w *world) open(ctx context.Context, cfg config.Config, dir string, log *slog.Logger) (_ *program, err error) {
+	if err := cfg.Check(); err != nil {
+		return nil, &exit{code: exitUsage, err: err, hint: "nothing was started"}
+	}
 	p := &program{w: w, cfg: cfg, dir: dir, log: log}
 	ctx, p.stop = context.WithCancel(ctx)
 	defer func() {
@@ -254,8 +257,8 @@ func (p *program) identify(who string) (identity.Agent, error) {
 // executor lets the JSON API perform calls through the gateway.
 type executor struct{ *gateway.Gateway }
 
-func (e executor) Tool(ctx context.Context, from identity.Agent, server, tool string, extra []byte) (desk.Do, desk.Tool, error) {
-	do, known, err := e.Gateway.Tool(ctx, from, server, tool, extra)
+func (e executor) Tool(ctx context.Context, from identity.Agent, server, tool string) (desk.Do, desk.Tool, error) {
+	do, known, err := e.Gateway.Tool(ctx, from, server, tool)
 	switch {
 	case errors.Is(err, gateway.ErrNoServer):
 		err = web.ErrNoServer

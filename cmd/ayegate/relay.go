@@ -16,7 +16,9 @@ type relay struct {
 	url  string
 	key  string
 	mu   sync.Mutex
-	up   mcp.Upstream // of the session that began with initialize
+	open mcp.Client // who began the session with initialize
+	push mcp.Pusher
+	up   mcp.Upstream // of that session
 	next mcp.Upstream // of modern requests, which need no session
 }
 
@@ -35,8 +37,25 @@ func (r *relay) Initialize(ctx context.Context, c mcp.Client, _ []byte, push mcp
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.up = up
+	r.up, r.open, r.push = up, c, push
 	return up.About().Raw, nil
+}
+
+// reopen begins the session anew after the gateway forgot it, because it was
+// started again. The agent does not notice.
+func (r *relay) reopen(ctx context.Context, old mcp.Upstream) (mcp.Upstream, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.up != old {
+		return r.up, nil // another request was quicker
+	}
+	up, err := mcp.Dial(ctx, r.target(r.open, r.push))
+	if err != nil {
+		return nil, err
+	}
+	_ = old.Close() // it is over already
+	r.up = up
+	return up, nil
 }
 
 func unreachable(err error) *mcp.Error {
@@ -77,6 +96,13 @@ func (r *relay) Serve(ctx context.Context, x mcp.Exchange) {
 	}
 	m := x.Request()
 	answer, err := up.Call(ctx, m.Method, m.Params, answers{x})
+	if errors.Is(err, mcp.ErrNoSession) { // refused before anything was done
+		if up, err = r.reopen(ctx, up); err != nil {
+			_ = x.Fail(unreachable(err))
+			return
+		}
+		answer, err = up.Call(ctx, m.Method, m.Params, answers{x})
+	}
 	switch {
 	case err != nil:
 		_ = x.Fail(&mcp.Error{Code: mcp.CodeInternal, Message: "the connection to ayegate broke; look there before you repeat this: " + err.Error()})

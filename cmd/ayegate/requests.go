@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,7 +42,7 @@ func (w *world) pendingCmd(g *globals) *cobra.Command {
 				f.Cursor = page.Cursor
 			}
 			w.afterPending(g, n)
-			return nil
+			return w.sayPaused(cmd.Context(), g, c)
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "also what has ended")
@@ -72,6 +73,24 @@ func (w *world) afterPending(g *globals, n int) {
 		return
 	}
 	fmt.Fprintf(w.err, "%d listed. Read one: ayegate show CODE\n", n)
+}
+
+// sayPaused tells why nothing moves while the kill switch is on.
+func (w *world) sayPaused(ctx context.Context, g *globals, c *api.Client) error {
+	if g.quiet || g.json || g.plain {
+		return nil
+	}
+	s, err := c.Sessions(ctx)
+	if err != nil {
+		return reached(err)
+	}
+	if s.AllPaused {
+		fmt.Fprintln(w.err, "All agents are paused. Go on with: ayegate resume")
+	}
+	for _, p := range s.Paused {
+		fmt.Fprintf(w.err, "Paused after denials: %s. Go on with: ayegate resume %s\n", oneLine(p), oneLine(p))
+	}
+	return nil
 }
 
 // view is a request as --json prints it.

@@ -63,7 +63,23 @@ See it work, with nothing installed and nothing outside a temporary folder touch
 		w.logCmd(g), w.policyCmd(g), w.keysCmd(g), w.toolsCmd(g), w.pauseCmd(g), w.resumeCmd(g), w.resolveCmd(g),
 		w.doctorCmd(g), w.versionCmd(g), w.toyCmd(),
 	)
+	named(root)
 	return root
+}
+
+// named makes a wrong number of arguments say what the command takes.
+func named(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return usage("%s; usage: %s", err.Error(), c.UseLine())
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		named(sub)
+	}
 }
 
 // group is a command that only holds others: without one of them it does nothing,

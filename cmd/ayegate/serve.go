@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ayegate/ayegate/internal/approval"
+	"github.com/ayegate/ayegate/internal/ledger"
 	"github.com/ayegate/ayegate/internal/web/credential"
 )
 
@@ -35,6 +37,9 @@ asks about everything, and says what to do next.`,
 			if storeName != "" {
 				cfg.Store = storeName
 			}
+			if err := cfg.Check(); err != nil {
+				return &exit{code: exitUsage, err: err, hint: "nothing was started"}
+			}
 			l, err := bind(cfg.Listen, false)
 			if err != nil {
 				return err
@@ -50,6 +55,9 @@ asks about everything, and says what to do next.`,
 			}
 			if err := p.greet(cmd.Context(), g); err != nil {
 				return errors.Join(err, l.Close())
+			}
+			if !g.json && !g.quiet {
+				p.work.Go(func() { p.announce(cmd.Context()) })
 			}
 			return p.listen(cmd.Context(), l)
 		},
@@ -79,6 +87,29 @@ func bind(addr string, another bool) (net.Listener, error) {
 		return net.Listen("tcp", "127.0.0.1:0")
 	}
 	return nil, &exit{code: exitFailure, err: err, hint: "choose another address with --listen, or see whether ayegate runs already: ayegate doctor"}
+}
+
+// announce prints a line for every call that begins to wait, until ctx ends.
+func (p *program) announce(ctx context.Context) {
+	head, err := p.store.Head(ctx)
+	if err != nil {
+		return
+	}
+	for line, err := range p.store.Follow(ctx, head.Size) {
+		if err != nil {
+			return
+		}
+		e, err := ledger.ParseEntry(line)
+		if err != nil || e.Kind != ledger.RequestAsked {
+			continue
+		}
+		r, err := p.store.Get(ctx, approval.ID(e.Subject))
+		if err != nil || r.State != approval.Pending {
+			continue
+		}
+		fmt.Fprintf(p.w.out, " waits    %s  %s %s  %s.%s   %s/r/%s\n", r.Code, r.Verdict.Tier, r.Verdict.Tier.Word(),
+			r.Call.Server(), oneLine(r.Call.Tool()), p.cfg.BaseURL(), r.Code)
+	}
 }
 
 // greet says what runs and what to do next.

@@ -83,9 +83,8 @@ func (p *parser) judge(f map[string]strictyaml.Node, c Config) {
 	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
 		p.Fault(f["tls"], "cert and key belong together")
 	}
-	kind, _, _ := strings.Cut(c.Store, ":")
-	if kind != "sqlite" && kind != "memory" {
-		p.Fault(f["store"], `%q is not a store: "sqlite:ayegate.db", or "memory:" for tests`, c.Store)
+	if err := c.remembers(); err != nil {
+		p.Fault(f["store"], "%s", err.Error())
 	}
 	if err := c.exposed(); err != nil {
 		p.Fault(f["listen"], "%s", err.Error())
@@ -96,6 +95,24 @@ func (p *parser) judge(f map[string]strictyaml.Node, c Config) {
 			p.Fault(f["agents"], "agent %q: owner %q is nobody in people; write user:ID", c.Agents[i].ID, a.Owner)
 		}
 	}
+}
+
+// Check judges a configuration whose listen address or store was changed after it
+// was read, by a flag, as the file itself is judged.
+func (c Config) Check() error {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fmt.Errorf("%q is not an address such as 127.0.0.1:7777", c.Listen)
+	}
+	return errors.Join(c.remembers(), c.exposed())
+}
+
+// remembers refuses a store that there is none of.
+func (c Config) remembers() error {
+	kind, name, _ := strings.Cut(c.Store, ":")
+	if kind == "memory" && name == "" || kind == "sqlite" && name != "" {
+		return nil
+	}
+	return fmt.Errorf(`%q is not a store: "sqlite:ayegate.db", or "memory:" for tests`, c.Store)
 }
 
 // exposed refuses to be reachable from elsewhere without what that needs (API-10).

@@ -105,3 +105,22 @@ func TestFileValue(t *testing.T) {
 		t.Fatalf("%v %v", c.Servers, errors.Unwrap(err))
 	}
 }
+
+func TestCheckJudgesFlags(t *testing.T) {
+	c := config.Default()
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*config.Config){
+		"public API-10": func(c *config.Config) { c.Listen = "0.0.0.0:7777" },
+		"no address":    func(c *config.Config) { c.Listen = "nonsense" },
+		"no store":      func(c *config.Config) { c.Store = "foo:bar" },
+		"no file":       func(c *config.Config) { c.Store = "sqlite:" },
+	} {
+		c := config.Default()
+		change(&c)
+		if c.Check() == nil {
+			t.Errorf("%s: passed", name)
+		}
+	}
+}
