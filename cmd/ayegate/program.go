@@ -257,8 +257,8 @@ func (p *program) identify(who string) (identity.Agent, error) {
 // executor lets the JSON API perform calls through the gateway.
 type executor struct{ *gateway.Gateway }
 
-func (e executor) Tool(ctx context.Context, from identity.Agent, server, tool string) (desk.Do, desk.Tool, error) {
-	do, known, err := e.Gateway.Tool(ctx, from, server, tool)
+func (e executor) Tool(ctx context.Context, from identity.Agent, server, tool string, extra []byte) (desk.Do, desk.Tool, error) {
+	do, known, err := e.Gateway.Tool(ctx, from, server, tool, extra)
 	switch {
 	case errors.Is(err, gateway.ErrNoServer):
 		err = web.ErrNoServer
