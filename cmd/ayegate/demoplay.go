@@ -172,6 +172,7 @@ func (s *stage) key(ctx context.Context, key string, r *api.Request) (done bool,
 		render(s.w.out, r)
 		return false, nil
 	default:
+		fmt.Fprintln(s.w.out, "        Type a, d, s or q, then Enter.")
 		return false, nil
 	}
 	if _, err := s.person.Decide(ctx, r.ApprovalID, d); err != nil && !errors.Is(err, api.DecidedOtherwise) {
@@ -262,7 +263,14 @@ func (s *stage) finale(ctx context.Context) error {
 	fmt.Fprintf(out, "\n done. %d calls: %d allowed, %d approved, %d denied\n", s.calls, s.allowed, s.approved, s.denied)
 	fmt.Fprintf(out, " what really happened: %d transfer of %d USD, %d customers still there\n", transfers, paid, customers)
 	fmt.Fprintf(out, " the record: %d entries, intact\n\n", report.Entries)
-	fmt.Fprintf(out, " Next, with your own MCP servers: write ayegate.yaml (see the README), then\n   ayegate serve --config ayegate.yaml\n")
+	fmt.Fprintf(out, " Next, with your own MCP servers: write ayegate.yaml (see the README), then\n   ayegate serve\n")
+	if s.keys != nil && s.w.terminal() {
+		fmt.Fprintf(out, "\n The pages stay until you press Enter: %s\n", s.p.cfg.BaseURL())
+		select {
+		case <-s.keys:
+		case <-ctx.Done():
+		}
+	}
 	return nil
 }
 
