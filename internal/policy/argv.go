@@ -13,7 +13,7 @@ import (
 const maxCommand = 16 << 10
 
 // argvOf returns the words of a command line that is one simple command and
-// means the same to every shell. Anything else has no words, only a reason:
+// means the same to sh, dash, bash, ksh, zsh and fish. Anything else has no words, only a reason:
 // operators, redirections, substitutions, variables, globs, braces, tildes,
 // assignments, comments, several lines.
 func argvOf(parser *syntax.Parser, command string) ([]string, reason) {
@@ -100,7 +100,8 @@ func plainWord(w *syntax.Word) (string, bool) {
 			ok = unquoted(&b, part.Value, i == 0)
 		case *syntax.SglQuoted:
 			b.WriteString(part.Value)
-			ok = !part.Dollar
+			// To fish a backslash escapes a quote and itself even here.
+			ok = !part.Dollar && !strings.Contains(part.Value, `\\`) && !strings.HasSuffix(part.Value, `\`)
 		case *syntax.DblQuoted:
 			ok = !part.Dollar && doubleQuoted(&b, part.Parts)
 		}
@@ -124,6 +125,9 @@ func unquoted(b *strings.Builder, s string, first bool) bool {
 				return false
 			}
 			r, n = utf8.DecodeRuneInString(s[i:])
+			if strings.ContainsRune("abcefnrtuvxUX01234567", r) {
+				return false // fish: a control character or a code
+			}
 		} else if !harmless(r) {
 			return false
 		}
@@ -149,7 +153,10 @@ func doubleQuoted(b *strings.Builder, parts []syntax.WordPart) bool {
 		for i := 0; i < len(s); i++ {
 			switch s[i] {
 			case '\\':
-				if i+1 < len(s) && strings.IndexByte("\"\\$`", s[i+1]) >= 0 {
+				if i+1 < len(s) && s[i+1] == '`' {
+					return false // fish: two characters
+				}
+				if i+1 < len(s) && strings.IndexByte("\"\\$", s[i+1]) >= 0 {
 					i++
 				}
 			case '$', '`', '!':

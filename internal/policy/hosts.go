@@ -24,15 +24,23 @@ func hostOf(u string) (string, reason) {
 			return "", "the URL holds a space, a control character or a backslash"
 		}
 	}
-	scheme, rest, ok := strings.Cut(u, "://")
-	if !ok || !isScheme(scheme) {
-		return "", "the URL is not of the form scheme://host"
+	if HasHidden(u) {
+		return "", "the URL holds hidden characters"
 	}
-	authority := rest
+	scheme, rest, ok := strings.Cut(u, "://")
+	if !ok || !slices.Contains(schemes, strings.ToLower(scheme)) {
+		return "", "the URL is not of the form scheme://host, with a scheme that reaches its host"
+	}
+	// Programs have differed on whether "?" and "#" end the host, so that what
+	// stands before a later "@" was user information to some.
+	authority, sure := rest, rest
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
 		authority = rest[:end]
 	}
-	if strings.Contains(authority, "@") {
+	if end := strings.IndexByte(rest, '/'); end >= 0 {
+		sure = rest[:end]
+	}
+	if strings.Contains(sure, "@") {
 		return "", "the URL holds user information"
 	}
 	host, port := authority, ""
@@ -51,17 +59,10 @@ func hostOf(u string) (string, reason) {
 	return canonicalHost(host)
 }
 
-func isScheme(s string) bool {
-	if s == "" || !isLetter(s[0]) {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; !isLetter(c) && !isDigit(c) && c != '+' && c != '-' && c != '.' {
-			return false
-		}
-	}
-	return true
-}
+// schemes are those whose URLs lead to their host and nowhere else: "file" leads
+// to this machine, "data" nowhere, and those of databases take another host from
+// the query.
+var schemes = []string{"https", "http", "wss", "ws", "ftp", "ftps", "sftp", "ssh", "git"}
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
@@ -69,7 +70,10 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func isPort(s string) bool {
 	digits := s[1:]
-	return s[0] == ':' && len(digits) <= 5 && strings.Trim(digits, "0123456789") == ""
+	if s[0] != ':' || len(digits) > 5 || strings.Trim(digits, "0123456789") != "" {
+		return false
+	}
+	return len(digits) < 5 || digits <= "65535"
 }
 
 // canonicalHost returns a host name's or address's one spelling.
@@ -85,6 +89,11 @@ func canonicalHost(host string) (string, reason) {
 		ascii, err := idna.Lookup.ToASCII(host)
 		if err != nil || HasHidden(host) || strings.ContainsAny(host, "ßς") {
 			return "", "the URL's host is not a valid international name"
+		}
+		// A name that is mapped before it is encoded, such as "ａ。example", is
+		// another one for programs that do not map.
+		if plain, err := idna.Lookup.ToUnicode(ascii); err != nil || plain != strings.ToLower(host) {
+			return "", "the URL's host is not an international name in its plain form"
 		}
 		host = ascii
 	}

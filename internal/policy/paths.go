@@ -137,6 +137,10 @@ func appendSegments(out []string, cleaned string) []string {
 	return out
 }
 
+// slashLike are characters that become slashes or backslashes in older character
+// sets. Those that Unicode itself calls compatible, such as "／", need no list.
+const slashLike = "⁄∕⧸╱∖⧵⧹"
+
 // cleanPath returns the absolute path that p lexically is, or why it is none.
 func cleanPath(p, root string) (string, reason) {
 	switch {
@@ -145,20 +149,30 @@ func cleanPath(p, root string) (string, reason) {
 	case len(p) > maxPath:
 		return "", "the path is too long"
 	}
+	switch {
+	case strings.HasPrefix(p, "//"):
+		return "", "the path begins with two slashes, which name another machine on some systems"
+	case strings.IndexByte("$`|<>!&-", p[0]) >= 0:
+		return "", "the path begins with a character that programs give a meaning to"
+	case strings.Contains(p, "..;"), strings.Contains(p, "{") && strings.Contains(p, ","):
+		return "", "the path holds something that some programs expand or leave out"
+	}
 	for i := range len(p) {
 		switch c := p[i]; {
 		case c == '\\':
 			return "", "the path holds a backslash"
+		case c == '*' || c == '?':
+			return "", "the path holds a wildcard"
 		case c < ' ' || c == 0x7f:
 			return "", "the path holds a control character"
-		case c == '%' && i+2 < len(p) && isHex(p[i+1]) && isHex(p[i+2]):
+		case c == '%' && i+1 < len(p) && (isHex(p[i+1]) || p[i+1]|0x20 == 'u' || p[i+1] == '%'):
 			return "", "the path holds a percent escape"
 		case c == ':':
 			return "", "the path holds a colon"
 		case c == '~' && (i == 0 || p[i-1] == '/' || i+1 < len(p) && '0' <= p[i+1] && p[i+1] <= '9'):
 			return "", "the path holds a tilde that some systems expand"
 		case c >= utf8.RuneSelf:
-			if HasHidden(p) || !norm.NFC.IsNormalString(p) {
+			if HasHidden(p) || !norm.NFKC.IsNormalString(p) || strings.ContainsAny(p, slashLike) {
 				return "", "the path holds hidden or unusual characters"
 			}
 		case (c == '.' || c == ' ') && (i+1 == len(p) || p[i+1] == '/') && !dots(p, i):
