@@ -27,6 +27,9 @@ type Request struct {
 	ToolCallCanonical string `json:"toolCallCanonical"`
 	// SHA-256 of toolCallCanonical.
 	ToolCallHash string `json:"toolCallHash"`
+	// What is sent to the tool's server beside the call: canonical JSON of the other members of the request's params, as text. Empty when nothing is.
+	// It does not change, so a decision about this request is one about it.
+	Extras string `json:"extras"`
 	// SHA-256 of the tool's definition when it was asked for. Empty when it is not known.
 	DefinitionHash string `json:"definitionHash"`
 	// What a decision is about. A decision must echo it.
@@ -83,7 +86,7 @@ type Request struct {
 	Waiting int `json:"waiting"`
 	// How often the agent asked for it while it was open.
 	Asks int `json:"asks"`
-	// How many characters of the call cannot be seen or are easily mistaken.
+	// How many characters of the call and its extras cannot be seen or are easily mistaken.
 	HiddenCharacters int `json:"hiddenCharacters"`
 	// What became of the effect.
 	Execution *Execution `json:"execution,omitempty"`

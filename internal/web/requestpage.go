@@ -23,7 +23,7 @@ func (x *exchange) requestPage() error {
 
 func (x *exchange) showRequest(status int, r *approval.Request, notice string, d page.Draft) error {
 	f := x.frame(r.Code+" "+r.Call.Server()+"."+r.Call.Tool(), "inbox")
-	p := page.NewRequest(f, x.web.view(r), page.Of(r.Call), x.may(r))
+	p := page.NewRequest(f, x.web.view(r), page.Of(r.Call, r.Extra), x.may(r))
 	p.Notice, p.Draft = notice, d
 	p.Outdated = r.State.Open() && r.Verdict.Revision != x.web.desk.Policy().Revision()
 	return x.render(status, page.RequestPage(p))

@@ -28,9 +28,9 @@ func (w *Web) view(r *approval.Request) api.Request {
 		SessionID: r.From.Session, RunID: r.Run, WorkspaceID: r.From.Workspace,
 		Agent:  api.Agent{ID: r.From.ID, Owner: r.From.Owner, Device: r.From.Device},
 		Server: r.Call.Server(), Tool: r.Call.Tool(),
-		ToolCallCanonical: string(r.Call.Canonical()), ToolCallHash: r.Call.Hash().String(),
+		ToolCallCanonical: string(r.Call.Canonical()), ToolCallHash: r.Call.Hash().String(), Extras: string(r.Extra),
 		DefinitionHash: r.Definition.String(), Digest: r.Digest.String(),
-		HumanSummary: page.Summary(r.Call), SummaryVerified: true, // made of the call, by us
+		HumanSummary: page.Summary(r.Call, r.Extra != nil), SummaryVerified: true, // made of the call, by us
 		AgentReason: r.Reason,
 		RiskTier:    v.Tier.String(), Why: v.Why, Rule: v.Rule,
 		Effects: effects(r, tool), Rollback: rollback(v),
@@ -42,7 +42,7 @@ func (w *Web) view(r *approval.Request) api.Request {
 		Decisions: decisions(r), Quorum: r.Quorum(), ApprovalsNeeded: missing(r),
 		Approvers: approvers(v), Confirm: confirm(v),
 		Executor: api.Executor(r.Executor), Waiting: w.desk.Waiting(r.ID), Asks: r.Asks,
-		HiddenCharacters: page.Hidden(r.Call), Execution: execution(r),
+		HiddenCharacters: page.Hidden(r.Call, r.Extra), Execution: execution(r),
 		PolicyTrace: trace(v),
 	}
 }

@@ -96,14 +96,15 @@ type upstream struct {
 	answer func(call.Call) (desk.Result, error)
 	gate   chan struct{}   // when set, each call waits for it
 	asker  context.Context // of the last asker
+	beside string          // what the last asker wants sent beside the call
 }
 
-func (u *upstream) Tool(ctx context.Context, _ identity.Agent, server, tool string, _ []byte) (desk.Do, desk.Tool, error) {
+func (u *upstream) Tool(ctx context.Context, _ identity.Agent, server, tool string, extra []byte) (desk.Do, desk.Tool, error) {
 	if server == "mail" { // mail is performed by its caller
 		return nil, desk.Tool{}, web.ErrNoServer
 	}
 	u.mu.Lock()
-	u.asker = ctx
+	u.asker, u.beside = ctx, string(extra)
 	u.mu.Unlock()
 	known, held := u.desk.Tool(server, tool)
 	if held {

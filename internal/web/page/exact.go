@@ -11,15 +11,17 @@ import (
 )
 
 // Exact is a call as it is drawn: the same bytes twice, once laid out and once as
-// they are.
+// they are, and so what is sent beside it.
 type Exact struct {
 	Server, Tool string
 	Hash         string
 	Args         Value   // laid out
 	Raw          []Piece // the canonical bytes
-	Lines        int     // of the laid out form
-	Characters   int     // of the canonical bytes
-	Hidden       int     // characters that could be missed
+	Extra        Value   // what is sent beside the call, laid out; no type: nothing
+	ExtraRaw     []Piece // its canonical bytes
+	Lines        int     // of both laid out forms
+	Characters   int     // of both canonical forms
+	Hidden       int     // characters of both that could be missed
 	Warnings     []Warning
 }
 
@@ -36,19 +38,23 @@ type Member struct {
 	Value Value
 }
 
-// Of takes a call apart.
-func Of(c call.Call) Exact {
+// Of takes a call apart, and what is sent beside it, canonical JSON or nil.
+func Of(c call.Call, extra []byte) Exact {
 	canonical := string(c.Canonical())
 	x := Exact{
-		Server: c.Server(), Tool: c.Tool(), Hash: c.Hash().String(),
-		Raw: Pieces(canonical), Characters: utf8.RuneCountInString(canonical), Hidden: Hidden(c),
+		Server: c.Server(), Tool: c.Tool(), Hash: c.Hash().String(), Raw: Pieces(canonical), ExtraRaw: Pieces(string(extra)),
+		Characters: utf8.RuneCountInString(canonical) + utf8.RuneCount(extra), Hidden: Hidden(c, extra),
 	}
 	if c.IsZero() {
 		return x
 	}
 	x.Args = valueOf(c.Args())
 	x.Lines = x.Args.lines()
-	x.Warnings = warnings(c)
+	if len(extra) > 0 {
+		x.Extra = valueOf(extra)
+		x.Lines += x.Extra.lines()
+	}
+	x.Warnings = warnings(c, extra)
 	return x
 }
 
@@ -101,8 +107,8 @@ func (v Value) lines() int {
 }
 
 // texts calls visit for every name and every text of a call, the tool's name
-// first.
-func texts(c call.Call, visit func(string)) {
+// first, and of what is sent beside it.
+func texts(c call.Call, extra []byte, visit func(string)) {
 	if c.IsZero() {
 		return
 	}
@@ -125,12 +131,16 @@ func texts(c call.Call, visit func(string)) {
 		}
 	}
 	walk(c.Args())
+	if len(extra) > 0 {
+		walk(extra)
+	}
 }
 
-// Hidden counts the characters of a call that a person could miss or mistake.
-func Hidden(c call.Call) int {
+// Hidden counts the characters of a call, and of what is sent beside it, that a
+// person could miss or mistake.
+func Hidden(c call.Call, extra []byte) int {
 	n := 0
-	texts(c, func(s string) {
+	texts(c, extra, func(s string) {
 		for _, r := range s {
 			if policy.IsHidden(r) {
 				n++
@@ -141,8 +151,9 @@ func Hidden(c call.Call) int {
 }
 
 // Summary is one line about a call, made of its own values. It says when it
-// leaves something out; it never replaces the call.
-func Summary(c call.Call) string {
+// leaves something out; it never replaces the call. beside says that more is sent
+// than the call.
+func Summary(c call.Call, beside bool) string {
 	text, left := brief(c, 3, 60)
 	s := "Call " + legible(c.Tool(), 80) + " on " + c.Server()
 	if text != "" {
@@ -150,6 +161,9 @@ func Summary(c call.Call) string {
 	}
 	if left != "" {
 		s += " " + left
+	}
+	if beside {
+		s += ", and more is sent beside the call"
 	}
 	return s + "."
 }
@@ -192,15 +206,22 @@ func shown(value []byte, width int) string {
 	return visible(cut(string(value), width))
 }
 
-// legible is a name as it is, or quoted when it could be misread.
+// legible is a name as it is, or quoted when it could be misread. A comma ends an
+// argument where a space follows, so it is quoted too.
 func legible(s string, width int) string {
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r == '"' || policy.IsHidden(r) }) < 0 {
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r == '"' || r == ',' || policy.IsHidden(r) }) < 0 {
 		return cut(s, width)
 	}
 	return quoted(s, width)
 }
 
-func quoted(s string, width int) string { return `"` + visible(cut(s, width)) + `"` }
+// quoted writes a text so that it ends where it ends: no quotation mark and no
+// backslash of its own can be taken for ours (DISP-05).
+func quoted(s string, width int) string {
+	return `"` + visible(escaped.Replace(cut(s, width))) + `"`
+}
+
+var escaped = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // visible writes out what a line of plain text would hide.
 func visible(s string) string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,10 +20,11 @@ import (
 	"github.com/ayegate/ayegate/internal/strictjson"
 )
 
-// draw renders the page of a call and parses it as a browser would.
-func draw(t rapid.TB, c call.Call) *html.Node {
+// draw renders the page of a call, and of what is sent beside it, and parses it as
+// a browser would.
+func draw(t rapid.TB, c call.Call, extra []byte) *html.Node {
 	var b bytes.Buffer
-	p := NewRequest(Frame{Title: "x", Person: "Ana"}, api.Request{RiskTier: "R3", Status: api.StatusPending}, Of(c), May{})
+	p := NewRequest(Frame{Title: "x", Person: "Ana"}, api.Request{RiskTier: "R3", Status: api.StatusPending}, Of(c, extra), May{})
 	if err := RequestPage(p).Render(context.Background(), &b); err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +41,8 @@ func draw(t rapid.TB, c call.Call) *html.Node {
 // person could miss is in the text of either.
 func TestExactCallCanBeReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := anyCall(t)
-		doc := draw(t, c)
+		c, extra := anyCall(t), anyExtra(t)
+		doc := draw(t, c, extra)
 		raw := one(t, doc, "code", "canonical")
 		if got := readBack(t, raw); got != string(c.Canonical()) {
 			t.Fatalf("raw form reads\n%q, the call is\n%q", got, c.Canonical())
@@ -49,6 +51,16 @@ func TestExactCallCanBeReadBack(t *testing.T) {
 		args, err := strictjson.Canonical(nil, []byte(readValue(t, children(laidOut)[0])), strictjson.Limits{})
 		if err != nil || !bytes.Equal(args, c.Args()) {
 			t.Fatalf("laid out form reads\n%s (%v), the arguments are\n%s", args, err, c.Args())
+		}
+		if extra == nil {
+			return
+		}
+		if got := readBack(t, one(t, doc, "code", "extras")); got != string(extra) {
+			t.Fatalf("raw form reads\n%q, beside the call is sent\n%q", got, extra)
+		}
+		read := readValue(t, children(one(t, doc, "div", "beside"))[0])
+		if got, err := strictjson.Canonical(nil, []byte(read), strictjson.Limits{}); err != nil || !bytes.Equal(got, extra) {
+			t.Fatalf("laid out form reads\n%s (%v), beside the call is sent\n%s", got, err, extra)
 		}
 	})
 }
@@ -103,6 +115,23 @@ func anyObject(t *rapid.T, depth int) map[string]any {
 		out[name] = anyValue(t, depth)
 	}
 	return out
+}
+
+// anyExtra is what could be sent beside a call, often nothing.
+func anyExtra(t *rapid.T) []byte {
+	o := anyObject(t, 3)
+	if len(o) == 0 {
+		return nil
+	}
+	doc, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	canon, err := strictjson.Canonical(nil, doc, strictjson.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return canon
 }
 
 func anyCall(t *rapid.T) call.Call {
@@ -251,13 +280,13 @@ func TestPiecesComeTogether(t *testing.T) {
 func TestPaddingIsCounted(t *testing.T) {
 	c := mustCall(t, `{"a":"`+strings.Repeat(`\n`, 500)+strings.Repeat(" ", 10_000)+`rm -rf /"}`)
 	var b bytes.Buffer
-	if err := Code("x", Of(c).Args.Members[0].Value.Text).Render(t.Context(), &b); err != nil {
+	if err := Code("x", Of(c, nil).Args.Members[0].Value.Text).Render(t.Context(), &b); err != nil {
 		t.Fatal(err)
 	}
 	if s := b.String(); !strings.Contains(s, "⏎ ×500") || !strings.Contains(s, "space ×10000") || strings.Count(s, "<br>") != 1 {
 		t.Fatal(s)
 	}
-	if x := Of(c); x.Lines != 501 {
+	if x := Of(c, nil); x.Lines != 501 {
 		t.Fatalf("%d lines", x.Lines)
 	}
 }
@@ -267,10 +296,10 @@ func TestHiddenCharactersAreMarkedAndCounted(t *testing.T) {
 	for _, r := range []rune{0x202e, 0x2066, 0x2069, 0x200b, 0xfeff, 0xad, 0xe0041, 0xe0100, 0x1d173, 0x3164, 0x2028, 0x1b, 0x7, '\r', 0xa0, 0x2003} {
 		args, _ := json.Marshal(map[string]string{"k" + string(r): "a" + string(r) + "b"})
 		c := mustCall(t, string(args))
-		if Hidden(c) != 2 {
-			t.Errorf("U+%04X: %d hidden characters counted, want 2", r, Hidden(c))
+		if Hidden(c, nil) != 2 {
+			t.Errorf("U+%04X: %d hidden characters counted, want 2", r, Hidden(c, nil))
 		}
-		for _, s := range []string{Summary(c), func() string { p, _ := Preview(c); return Text(p) }()} {
+		for _, s := range []string{Summary(c, false), func() string { p, _ := Preview(c); return Text(p) }()} {
 			if policy.HasHidden(s) {
 				t.Errorf("U+%04X is in %q", r, s)
 			}
@@ -283,7 +312,7 @@ func TestHiddenCharactersAreMarkedAndCounted(t *testing.T) {
 func TestLookAlikesAreNamed(t *testing.T) {
 	c := mustCall(t, `{"url":"https://аpple.com/x","host":"xn--pple-43d.com","ok":"https://example.com"}`)
 	var got []string
-	for _, w := range Of(c).Warnings {
+	for _, w := range Of(c, nil).Warnings {
 		got = append(got, Text(w.Shown)+" = "+w.Means)
 	}
 	want := "xn--pple-43d = аpple|аpple = а U+0430 Cyrillic|аpple.com = xn--pple-43d.com"
@@ -292,9 +321,78 @@ func TestLookAlikesAreNamed(t *testing.T) {
 	}
 }
 
+// TOK-04, DISP-01: what is sent beside a call counts as much as the call.
+func TestExtrasAreShownAndCounted(t *testing.T) {
+	c := mustCall(t, `{"a":1}`)
+	extra := []byte("{\"_meta\":{\"to\":\"pr\u202eod\",\"url\":\"https://\u0430pple.com\"},\"n\":[1,2]}")
+	x, plain := Of(c, extra), Of(c, nil)
+	if x.Hidden != 1 || x.Lines != plain.Lines+4 || x.Characters != plain.Characters+len([]rune(string(extra))) || len(x.Warnings) == 0 {
+		t.Errorf("%d hidden, %d lines, %d characters, %d warnings", x.Hidden, x.Lines, x.Characters, len(x.Warnings))
+	}
+	if s := Summary(c, true); s != "Call run on shell with a 1, and more is sent beside the call." {
+		t.Error(s)
+	}
+	page := func(extra []byte) string {
+		var b bytes.Buffer
+		if err := html.Render(&b, draw(t, c, extra)); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	for _, want := range []string{"Also sent, beside the call", "contains 1 character you cannot see", "shown whole, 5 lines,"} {
+		if with, without := strings.Contains(page(extra), want), strings.Contains(page(nil), want); !with || without {
+			t.Errorf("%q is there with extras: %v, without: %v", want, with, without)
+		}
+	}
+	for extras, want := range map[string]bool{"": false, "{}": true} {
+		var b bytes.Buffer
+		p := Inbox{Mine: []Row{{R: api.Request{Extras: extras}}}, Recent: []Row{{R: api.Request{Extras: extras}}}}
+		if err := InboxPage(p).Render(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(b.String(), "more is sent beside the call"); (n == 2) != want || n == 1 {
+			t.Errorf("extras %q: the inbox says so %d times", extras, n)
+		}
+	}
+}
+
+// DISP-05: no value can look like two, and no argument like part of another.
+func TestSummaryCannotBeForged(t *testing.T) {
+	for args, want := range map[string]string{
+		`{"path":"a.txt\", dry_run \"true"}`: `Call run on shell with path "a.txt\", dry_run \"true".`,
+		`{"path":"a.txt\\","x":1}`:           `Call run on shell with path "a.txt\\", x 1.`,
+		`{"a":"1\n2","b":"1\\n2"}`:           `Call run on shell with a "1\n2", b "1\\n2".`,
+		`{"a\", b \"":"x"}`:                  `Call run on shell with "a\", b \"" "x".`,
+		`{"a,":1,"b":2}`:                     `Call run on shell with "a," 1, b 2.`,
+		`{"a":{"x":"\", b \"1"}}`:            `Call run on shell with a {"x":"\", b \"1"}.`,
+	} {
+		c := mustCall(t, args)
+		if got := Summary(c, false); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// DISP-01: letters that run from right to left do not reorder what they stand in.
+func TestOrderOnTheScreenIsTheOrderOfTheBytes(t *testing.T) {
+	css, err := os.ReadFile("style.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := regexp.MustCompile(`(?m)^\s*([^{}\n]*)\{ unicode-bidi: bidi-override; direction: ltr; \}`).FindSubmatch(css)
+	if rule == nil {
+		t.Fatal("no rule overrides the direction of the exact call")
+	}
+	for _, block := range []string{".exact code", ".beside code", ".raw code", ".preview code"} {
+		if !strings.Contains(string(rule[1]), block) {
+			t.Errorf("%s may be reordered", block)
+		}
+	}
+}
+
 func TestSummarySaysWhatItLeavesOut(t *testing.T) {
 	c := mustCall(t, `{"a":1,"b":"x y","c":[1,2],"d":null,"e":"`+strings.Repeat("z", 100)+`"}`)
-	if got, want := Summary(c), `Call run on shell with a 1, b "x y", c [1,2] and 2 more arguments.`; got != want {
+	if got, want := Summary(c, false), `Call run on shell with a 1, b "x y", c [1,2] and 2 more arguments.`; got != want {
 		t.Errorf("got %s", got)
 	}
 	if _, short := Preview(c); !short {

@@ -23,7 +23,7 @@ const maxWarnings = 20
 
 // warnings finds words that mix scripts, and hosts that look like others
 // (DISP-06).
-func warnings(c call.Call) []Warning {
+func warnings(c call.Call, extra []byte) []Warning {
 	var out []Warning
 	seen := map[string]bool{}
 	add := func(w Warning) {
@@ -32,7 +32,7 @@ func warnings(c call.Call) []Warning {
 			out = append(out, w)
 		}
 	}
-	texts(c, func(s string) {
+	texts(c, extra, func(s string) {
 		for _, word := range strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' }) {
 			if odd := mixed(word); odd != "" {
 				add(Warning{"A word mixes alphabets that look alike.", Pieces(word), odd})
