@@ -67,17 +67,18 @@ type Desk struct {
 	policy atomic.Pointer[policy.Policy]
 	paused atomic.Bool
 
-	inForce  gate       // what judging rests on: policy, pins, the kill switch
-	random   sync.Mutex // guards cfg.Rand
-	waiters  waiters
-	twins    keyed // one at a time per agent and call: two equal calls must find each other
-	tallies  tallies
-	places   places
-	effects  effects
-	pins     pins
-	epoch    epoch
-	sessions sessions
-	forgot   time.Time // when tallies were folded last; the sweeper's own
+	inForce   gate       // what judging rests on: policy, pins, the kill switch
+	random    sync.Mutex // guards cfg.Rand
+	waiters   waiters
+	onlookers waiters // people who look on; they do not make a call run
+	twins     keyed   // one at a time per agent and call: two equal calls must find each other
+	tallies   tallies
+	places    places
+	effects   effects
+	pins      pins
+	epoch     epoch
+	sessions  sessions
+	forgot    time.Time // when tallies were folded last; the sweeper's own
 }
 
 // New makes a desk over a store. Call [Desk.Recover] before the first request.
@@ -96,6 +97,7 @@ func New(cfg Config) (*Desk, error) {
 	}
 	d := &Desk{cfg: cfg, store: cfg.Store, log: cfg.Log, inForce: newGate()}
 	d.policy.Store(cfg.Policy)
+	d.pins.now = cfg.Store.Now
 	id, err := d.newUUID()
 	if err != nil {
 		return nil, err
@@ -210,6 +212,7 @@ func (d *Desk) change(ctx context.Context, id approval.ID, move store.Move, char
 	}
 	if err == nil || r != nil {
 		d.waiters.wake(id)
+		d.onlookers.wake(id)
 	}
 	return r, err
 }

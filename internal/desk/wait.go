@@ -108,6 +108,24 @@ func (d *Desk) await(ctx context.Context, from identity.Agent, id approval.ID, d
 	}
 }
 
+// Outcome waits for what comes of an approved call, for a person who wants to see
+// it: until it has ended, or ctx has. Whoever looks on does not count as waiting.
+func (d *Desk) Outcome(ctx context.Context, by identity.Human, id approval.ID) (*approval.Request, error) {
+	changed, stop := d.onlookers.watch(id)
+	defer stop()
+	for {
+		r, err := d.Get(ctx, by, id)
+		if err != nil || r.State != approval.Approved && r.State != approval.Executing {
+			return r, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return r, nil
+		}
+	}
+}
+
 // look reads a request also for an asker that gave up waiting.
 func (d *Desk) look(ctx context.Context, from identity.Agent, id approval.ID) (*approval.Request, error) {
 	ctx, cancel := outlast(ctx)

@@ -26,6 +26,15 @@ type Next struct {
 	URL   string // of the request's page; people only, sign-in protected
 }
 
+// call says how to go on: with a companion tool, or with a request over HTTP,
+// which names the id itself.
+func (n Next) call(r *approval.Request) string {
+	if strings.Contains(n.Await, " ") {
+		return n.Await + "."
+	}
+	return fmt.Sprintf("call %s with id %q.", n.Await, r.Code)
+}
+
 // Told says what to tell an agent of a request that has no result to hand on:
 // one that waits, or one that ended without the tool's answer.
 func Told(r *approval.Request, now time.Time, next Next) Words {
@@ -63,7 +72,7 @@ func waiting(r *approval.Request, name string, now time.Time, next Next) Words {
 	left := r.ExpiresAt.Sub(now).Round(time.Second)
 	how := "repeat the same call with identical arguments; it joins this request."
 	if next.Await != "" {
-		how = fmt.Sprintf("call %s with id %q. It returns the tool's result if approved.", next.Await, r.Code)
+		how = next.call(r) + " It returns the tool's result if approved."
 	}
 	f := fields{
 		{"id", r.Code},
@@ -85,7 +94,7 @@ func waiting(r *approval.Request, name string, now time.Time, next Next) Words {
 func approved(r *approval.Request, name string, next Next) Words {
 	how := "repeat the same call with identical arguments."
 	if next.Await != "" {
-		how = fmt.Sprintf("call %s with id %q.", next.Await, r.Code)
+		how = next.call(r)
 	}
 	return words(api.BlockedPendingApproval, fields{{"id", r.Code}, {"retry", "now"}, {"ran", false}},
 		"%s is approved and has not run yet (request %s). Next: %s", name, r.Code, how)

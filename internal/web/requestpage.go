@@ -1,8 +1,10 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/ayegate/ayegate/api"
 	"github.com/ayegate/ayegate/internal/approval"
@@ -79,8 +81,20 @@ func (x *exchange) decideForm(r *approval.Request, v url.Values, d approval.Deci
 	if d.Digest, err = call.ParseHash(v.Get("digest")); err != nil {
 		return newProblem(http.StatusBadRequest, api.BadRequest, "The form cannot be read. Nothing was decided.")
 	}
+	asked := x.web.desk.Waiting(r.ID) > 0
 	now, err := x.web.desk.Decide(x.r.Context(), x.human, r.ID, d)
+	if err == nil && asked && now.State == approval.Approved {
+		x.lookOn(r.ID)
+	}
 	return x.afterForm(r, now, err, draft)
+}
+
+// lookOn gives a call that runs at once a moment to end, so that the page that
+// follows tells of its outcome and not of an instant before it.
+func (x *exchange) lookOn(id approval.ID) {
+	ctx, cancel := context.WithTimeout(x.r.Context(), 2*time.Second)
+	defer cancel()
+	_, _ = x.web.desk.Outcome(ctx, x.human, id) // the page reads the request again and has its own errors
 }
 
 // ofForm is the request a form is about. Forms name it by its id: a short code
