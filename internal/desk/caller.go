@@ -66,6 +66,9 @@ func (d *Desk) Redeem(ctx context.Context, from identity.Agent, id approval.ID, 
 		return r, err
 	}
 	defer out()
+	if d.held(r) {
+		return r, ErrHeldTool
+	}
 	t := d.tool(r)
 	v := d.withoutLimits(r.From, r.Call, t)
 	with.Device = from.Device

@@ -84,6 +84,9 @@ func (d *Desk) claim(ctx context.Context, from identity.Agent, id approval.ID, c
 	if d.paused.Load() {
 		return r, "", allPaused(r)
 	}
+	if d.held(r) {
+		return r, "", ErrHeldTool
+	}
 	v, err := d.judgeAgain(ctx, r, claiming)
 	if err != nil {
 		return r, "", err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ayegate/ayegate/internal/approval"
 	"github.com/ayegate/ayegate/internal/call"
@@ -58,6 +59,7 @@ func TestRugPull(t *testing.T) {
 		_, err := f.Submit(t.Context(), toTool(t, pin, "a"))
 		wants(t, err, desk.ErrHeldTool)
 	}
+	f.wall.Move(time.Minute)
 	if third := f.offer(t, "write nothing"); third.Was != first.Definition {
 		t.Fatal("the accepted definition is forgotten")
 	}
@@ -124,7 +126,7 @@ func TestRugPullUnderLoad(t *testing.T) {
 		})
 	}
 	var offers sync.WaitGroup
-	for i := range 60 {
+	for i := range 24 { // each changes the tool twice at most
 		offers.Go(func() {
 			pin, err := f.Offer(t.Context(), "fs", "write_file", tool(fmt.Sprint("v", i%3)))
 			if err != nil {
@@ -153,7 +155,7 @@ func TestRugPullUnderLoad(t *testing.T) {
 		}
 	}
 	stored := over(t, f.store, rules).Pins()
-	if have := f.Pins(); have[0].Definition != stored[0].Definition || have[0].Accepted != stored[0].Accepted {
+	if have := f.Pins(); have[0].Accepted != stored[0].Accepted || have[0].Accepted && have[0].Definition != stored[0].Definition {
 		t.Fatalf("%v is not %v", have[0], stored[0])
 	}
 	if (call.Hash{}) == have(f) {

@@ -3,12 +3,14 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/ayegate/ayegate/internal/call"
+	"github.com/ayegate/ayegate/internal/desk"
 	"github.com/ayegate/ayegate/internal/mcp"
 )
 
@@ -90,10 +92,23 @@ func (c *conn) list(ctx context.Context) (*catalog, error) {
 		}
 	}
 	cat.sift()
+	c.report(cat)
+	return cat, nil
+}
+
+// maxReported bounds what one listing writes to the log.
+const maxReported = 10
+
+// report tells the operator of tools that are not passed on.
+func (c *conn) report(cat *catalog) {
+	told := 0
 	for name, why := range cat.dropped {
+		if told++; told > maxReported {
+			c.l.g.log.Warn("more tools are not passed on", "server", c.l.server, "tools", len(cat.dropped)-maxReported)
+			return
+		}
 		c.l.g.log.Warn("a tool is not passed on", "server", c.l.server, "tool", name, "why", why)
 	}
-	return cat, nil
 }
 
 // add takes a tool in. A name that means two tools means none (MCP-12).
@@ -142,8 +157,12 @@ func (c *conn) pin(ctx context.Context, cat *catalog, t *tool) error {
 		}
 	}
 	known, held := c.l.g.desk.Tool(c.l.server, t.name)
-	if known.Definition != t.hash {
+	if held || known.Definition != t.hash {
 		pin, err := c.l.g.desk.Offer(ctx, c.l.server, t.name, t.raw)
+		if errors.Is(err, desk.ErrTooManyTools) {
+			cat.dropped[t.name] = err.Error()
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("the definition of %s could not be recorded: %w", t.name, err)
 		}
