@@ -30,6 +30,7 @@ func agentMain() {
 	era := flag.String("era", string(mcp.NewestLegacy), "revision of MCP")
 	together := flag.Int("together", 1, "make the call so often at once, each over a connection of its own")
 	times := flag.Int("times", 1, "make the call so often, one after the other, over one connection")
+	beside := flag.String("beside", "", "members of the params beside name, arguments and _meta")
 	list := flag.Bool("list", false, "list the tools")
 	flag.Parse()
 	target := mcp.Target{
@@ -52,7 +53,7 @@ func agentMain() {
 		}
 		target.Header = http.Header{"Authorization": {"Bearer " + strings.TrimSpace(string(text))}}
 	}
-	a := scripted{target: target, times: *times}
+	a := scripted{target: target, times: *times, beside: *beside}
 	if *list {
 		os.Exit(a.list())
 	}
@@ -78,6 +79,7 @@ func agentMain() {
 type scripted struct {
 	target mcp.Target
 	times  int
+	beside string
 	print  sync.Mutex
 }
 
@@ -112,6 +114,9 @@ func (a *scripted) run(tool, args string) int {
 	code := 0
 	for i := range a.times {
 		params := fmt.Appendf(nil, `{"name":%s,"arguments":%s,"_meta":{"progressToken":%d}}`, strictjson.AppendString(nil, tool), args, i)
+		if a.beside != "" {
+			params = fmt.Appendf(params[:len(params)-1], ",%s}", a.beside)
+		}
 		m, err := up.Call(ctx, "tools/call", params, quiet{})
 		text, isError := said(m, err)
 		a.print.Lock()

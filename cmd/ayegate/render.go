@@ -20,9 +20,16 @@ func render(out io.Writer, r *api.Request) {
 	fmt.Fprintf(out, "%s  %s %s  %s  %s\n\n", r.Code, r.RiskTier, tierWords[r.RiskTier], state(r), timeLeft(r))
 	fmt.Fprintf(out, "EXACT CALL  whole, %d bytes, sha256 %s\n", len(r.ToolCallCanonical), strings.TrimPrefix(r.ToolCallHash, "sha256:"))
 	fmt.Fprintf(out, "  tool    %s on server %s\n", oneLine(r.Tool), r.Server)
-	renderArgs(out, r.ToolCallCanonical)
+	if args, ok := arguments(r.ToolCallCanonical); ok {
+		renderJSON(out, "args", args)
+	}
 	fmt.Fprintf(out, "  canonical\n    %s\n", visible(r.ToolCallCanonical))
-	if n := hiddenCount(r.ToolCallCanonical); n > 0 {
+	if r.Extras != "" {
+		fmt.Fprintf(out, "\nALSO SENT, BESIDE THE CALL  whole, %d bytes; no rule has looked at it\n", len(r.Extras))
+		renderJSON(out, "params", []byte(r.Extras))
+		fmt.Fprintf(out, "  canonical\n    %s\n", visible(r.Extras))
+	}
+	if n := hiddenCount(r.ToolCallCanonical) + hiddenCount(r.Extras); n > 0 {
 		fmt.Fprintf(out, "  ! %d characters that you could not see are written as <U+…>\n", n)
 	}
 	section(out, "WHY THIS TIER", orElse(r.Why, "No reason given in the rule.")+"  rule "+r.Rule)
@@ -51,13 +58,13 @@ func render(out io.Writer, r *api.Request) {
 	renderOutcome(out, r)
 }
 
-func renderArgs(out io.Writer, canonical string) {
-	args, ok := arguments(canonical)
+// renderJSON lays a document out under a name.
+func renderJSON(out io.Writer, name string, doc []byte) {
 	var b bytes.Buffer
-	if !ok || json.Indent(&b, args, "    ", "  ") != nil {
+	if json.Indent(&b, doc, "    ", "  ") != nil {
 		return // the canonical form below is shown in any case
 	}
-	fmt.Fprintf(out, "  args\n    %s\n", visible(b.String()))
+	fmt.Fprintf(out, "  %s\n    %s\n", name, visible(b.String()))
 }
 
 func hiddenCount(s string) int {
@@ -159,15 +166,18 @@ func preview(r *api.Request, width int) string {
 	if !ok {
 		return ""
 	}
-	s := oneLine(string(args))
+	s, more := oneLine(string(args)), ""
+	if r.Extras != "" {
+		more = " and more beside the call"
+	}
 	if len(s) <= width {
-		return s
+		return s + more
 	}
 	cut := width - 12
 	for cut > 0 && s[cut]&0xC0 == 0x80 {
 		cut--
 	}
-	return s[:cut] + " … shortened"
+	return s[:cut] + " … shortened" + more
 }
 
 func orElse(s, otherwise string) string {
