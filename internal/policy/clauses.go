@@ -10,7 +10,9 @@ import (
 type clause struct {
 	id       string
 	patterns []pattern
-	when     *expr // nil: always
+	when     *expr    // nil: always
+	at       Fault    // where only stands
+	only     []string // Allow: the arguments a call may have at most; nil: any
 	effect   Effect
 	demand   demand // Ask, and Deny for its tier
 	why      string
@@ -42,7 +44,7 @@ func (b *builder) rules(n node) {
 		return
 	}
 	for _, item := range b.Items(n) {
-		f := b.Fields(item, "id", "tool", "when", "allow", "ask", "deny", "why", "undo", "effects")
+		f := b.Fields(item, "id", "tool", "when", "only", "allow", "ask", "deny", "why", "undo", "effects")
 		c := clause{
 			id: b.id(item, f["id"]), patterns: b.tools(item, f["tool"]), when: b.when(f["when"]),
 			why: b.optional(f["why"]), undo: b.optional(f["undo"]), effects: b.templates(f["effects"]),
@@ -63,6 +65,7 @@ func (b *builder) rules(n node) {
 		default:
 			c.demand = b.deny(f["deny"])
 		}
+		c.only = b.only(f["only"], &c)
 		b.p.rules = append(b.p.rules, c)
 	}
 }

@@ -165,6 +165,9 @@ func (j *judgement) decide() {
 		case !holds:
 			j.note("rule", r.id, false, "its condition is false")
 			continue
+		case !j.within(r):
+			j.note("rule", r.id, false, "the call has an argument that its only does not list")
+			continue
 		default:
 			j.note("rule", r.id, true, met(r.when))
 		}

@@ -33,7 +33,8 @@ type specClause struct {
 	id     string
 	tools  []string
 	when   specWhen
-	answer string // "allow", "ask", "deny"
+	only   []string // nil: any arguments
+	answer string   // "allow", "ask", "deny"
 	demand specDemand
 }
 
@@ -163,7 +164,13 @@ func (s *spec) judge(server, tool string, args map[string]any, f Facts) outcomeO
 		if h == nil && r.answer == "ask" {
 			asked = append(asked, *r)
 		}
-		if h != nil && *h || h == nil && r.answer == "deny" {
+		beyond := 0
+		for name := range args {
+			if r.only != nil && !slices.Contains(r.only, name) {
+				beyond++
+			}
+		}
+		if h != nil && *h && beyond == 0 || h == nil && r.answer == "deny" {
 			rule = r
 			now = answerNow{spec: s, rule: r.id, owner: f.Owner, effect: map[string]Effect{"allow": Allow, "ask": Ask, "deny": Deny}[r.answer]}
 			now.add("", r.demand)
@@ -443,6 +450,7 @@ func (d dice) clause(id string, answers ...string) specClause {
 	switch c.answer {
 	case "allow":
 		c.demand = specDemand{tier: RiskTier(d.IntN(3))}
+		c.only = pick(d, nil, nil, []string{"n", "s"}, []string{"s", "n", "x"})
 	case "deny":
 		c.demand = specDemand{tier: RiskTier(d.IntN(5))}
 	}
@@ -491,6 +499,9 @@ func (s *spec) yaml() string {
 		fmt.Fprintf(&b, "%s: [", name)
 		for _, c := range clauses {
 			fmt.Fprintf(&b, "\n  {id: %s, tool: [%s]%s, ", c.id, quotedList(c.tools), when(c.when))
+			if c.only != nil {
+				fmt.Fprintf(&b, "only: [%s], ", quotedList(c.only))
+			}
 			if c.answer == "ask" {
 				fmt.Fprintf(&b, "%s: {tier: %s, scope: [%s], ttl: %s", ask, c.demand.tier, strings.Join(c.demand.scopes, ", "), c.demand.ttl)
 				if c.demand.of != "" {
@@ -584,6 +595,10 @@ func (d dice) call(t *testing.T) randomCall {
 			c.args["s"] = 7.0
 			members[len(members)-1] = `"s":7`
 		}
+	}
+	if d.IntN(3) == 0 {
+		c.args["x"] = true
+		members = append(members, `"x":true`)
 	}
 	c.call = mustCall(t, c.server+"."+c.tool, "{"+strings.Join(members, ",")+"}")
 	hint := func() *bool { return pick(d, nil, nil, yes(), no()) }

@@ -64,7 +64,7 @@ func TestSummary(t *testing.T) {
 func TestCasesThatFail(t *testing.T) {
 	cases, err := ParseTests("t.yaml", []byte(`cases:
   - name: all wrong
-    call: {tool: fs.read_file, args: {path: a.go, n: 1.5, b: true, l: [null, "", "x", {y: false}]}}
+    call: {tool: fs.read_file, args: {path: a.go, head: 1.5, tail: [true, null, "", "x", {y: false}]}}
     workspace_root: /srv
     agent: bot
     owner: user:ana
@@ -82,7 +82,7 @@ func TestCasesThatFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := string(cases[0].Call.Args()); got != `{"b":true,"l":[null,"","x",{"y":false}],"n":1.5,"path":"a.go"}` {
+	if got := string(cases[0].Call.Args()); got != `{"head":1.5,"path":"a.go","tail":[true,null,"","x",{"y":false}]}` {
 		t.Error(got)
 	}
 	if cases[0].Facts.Now.Hour() != 9 || cases[0].Facts.WorkspaceRoot != "/srv" || !*cases[0].Facts.Hints.ReadOnly || cases[1].Facts.WorkspaceRoot != TestRoot || !cases[1].Facts.Known {

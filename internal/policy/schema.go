@@ -58,6 +58,9 @@ func (s *schemaCheck) entry(p *Policy, at int) {
 
 func (s *schemaCheck) clause(c *clause) {
 	s.expr(c.when)
+	for _, name := range c.only {
+		s.path(c.at, argPath{name})
+	}
 	for _, t := range c.effects {
 		for _, segment := range t.segments {
 			s.path(t.at, segment.path)
