@@ -120,6 +120,8 @@ type Limits struct {
 	ParkedFor time.Duration // how long one waits; 10 minutes
 	Opening   time.Duration // to connect to a server, or to list its tools; 30 s
 	Idle      time.Duration // after which an unused connection to a server is closed; 1 hour
+	ChildIdle time.Duration // the same for a server that runs as our child; 5 minutes
+	Children  int           // processes of one server that run for one agent; 8
 	Drain     time.Duration // how long Shutdown waits for calls that were sent; 5 s
 }
 
@@ -130,6 +132,8 @@ func (l Limits) orDefaults() Limits {
 		ParkedFor: orElse(l.ParkedFor, 10*time.Minute),
 		Opening:   orElse(l.Opening, 30*time.Second),
 		Idle:      orElse(l.Idle, time.Hour),
+		ChildIdle: orElse(l.ChildIdle, 5*time.Minute),
+		Children:  orElse(l.Children, 8),
 		Drain:     orElse(l.Drain, 5*time.Second),
 	}
 }
@@ -152,6 +156,8 @@ type Gateway struct {
 	stop  context.CancelCauseFunc
 	work  sync.WaitGroup
 	runs  sync.WaitGroup // calls that may have been sent
+
+	children children
 
 	abouts sync.Map // server id to mcp.About: how it last introduced itself
 	bound  sync.Map // [2]string{server, tool} to []mcp.ParamHeader

@@ -43,6 +43,7 @@ type conn struct {
 	uses    int
 	since   time.Time     // when the last use ended
 	closing bool          // the last use ends the connection
+	ended   bool          // it is being closed
 	over    chan struct{} // closed by it
 
 	catalog catalogs
@@ -105,7 +106,12 @@ func (l *link) open() *conn {
 // connect opens a connection and looks after it until it is over.
 func (l *link) connect(o *opening) {
 	c := &conn{l: l, since: l.g.c.Now(), over: make(chan struct{}), news: make(chan struct{}, 1), watched: make(chan struct{}, 1)}
-	up, err := l.dial(c)
+	var up mcp.Upstream
+	leave, err := l.seat(c)
+	if err == nil {
+		defer leave()
+		up, err = l.dial(c)
+	}
 	l.mu.Lock()
 	l.opening = nil
 	if err == nil && l.closed {
@@ -133,6 +139,9 @@ func (l *link) connect(o *opening) {
 		l.conn = nil
 	}
 	l.mu.Unlock()
+	c.used.Lock()
+	c.ended = true
+	c.used.Unlock()
 	_ = c.up.Close()
 }
 
@@ -203,9 +212,9 @@ func (l *link) close() {
 // endUnused ends a connection that is to be closed and that nothing runs on. The
 // one who watches it closes it: ending a process takes its time.
 func (c *conn) endUnused() {
-	if c.closing && c.uses == 0 {
+	if c.closing && c.uses == 0 && !c.ended {
+		c.ended = true
 		close(c.over)
-		c.closing = false
 	}
 }
 
@@ -235,7 +244,7 @@ func (c *conn) release() {
 // retire gives up a connection that nobody has used for long enough. Otherwise it
 // returns when to look again.
 func (c *conn) retire() (later time.Duration, done bool) {
-	limit := c.l.g.c.Limits.Idle
+	limit := c.idleLimit()
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
 	c.used.Lock()
@@ -249,6 +258,7 @@ func (c *conn) retire() (later time.Duration, done bool) {
 	if c.l.conn == c {
 		c.l.conn = nil
 	}
+	c.ended = true
 	return 0, true
 }
 

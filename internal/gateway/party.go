@@ -14,6 +14,7 @@ import (
 // towards servers is its own: no agent hears what a server tells another.
 type party struct {
 	g         *Gateway
+	principal string
 	mu        sync.Mutex
 	closed    bool
 	inFlight  int
@@ -58,7 +59,7 @@ func (g *Gateway) findParty(c mcp.Client, create bool) (*party, error) {
 		return nil, errNoSession
 	case p == nil:
 		p = &party{
-			g: g, ready: make(chan struct{}),
+			g: g, principal: c.Principal, ready: make(chan struct{}),
 			links: make(map[linkKey]*link), listeners: make(map[*listener]struct{}), asks: make(map[string]*link),
 		}
 		g.parties[key] = p

@@ -16,7 +16,7 @@ const relistPause = time.Second
 // open, and closes what nobody uses.
 func (c *conn) watch() {
 	g := c.l.g
-	idle := time.NewTimer(g.c.Limits.Idle)
+	idle := time.NewTimer(c.idleLimit())
 	defer idle.Stop()
 	stopListening := func() {}
 	if c.about.Version.Era() == mcp.Modern {
