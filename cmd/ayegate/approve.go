@@ -26,15 +26,7 @@ hash that was read; R4 also needs --confirm with the text that the request names
 The decision is always about what was printed: when the request changes in
 between, it is refused.`,
 		ValidArgsFunction: w.completeIDs(g),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := w.client(g)
-			if err != nil {
-				return err
-			}
-			r, err := w.find(cmd.Context(), c, args[0])
-			if err != nil {
-				return err
-			}
+		RunE: w.about(g, func(ctx context.Context, c *api.Client, r *api.Request, rest []string) error {
 			if err := waits(r); err != nil {
 				return err
 			}
@@ -42,19 +34,19 @@ between, it is refused.`,
 				render(w.err, r)
 				fmt.Fprintln(w.err)
 			}
-			if err := w.sure(cmd.Context(), g, r, yes, hash, &typed); err != nil {
+			if err := w.sure(ctx, g, r, yes, hash, &typed); err != nil {
 				return err
 			}
 			d := api.DecideRequest{Decision: api.Approve, Digest: r.Digest, Reason: reason}
 			if typed != "" {
 				d.Confirm = &api.Confirm{Typed: typed}
 			}
-			r, err = c.Decide(cmd.Context(), r.ApprovalID, d)
+			r, err := c.Decide(ctx, r.ApprovalID, d)
 			if err != nil {
 				return reached(err)
 			}
 			return w.approved(g, r)
-		},
+		}),
 	}
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	c.Flags().StringVar(&hash, "hash", "", "the beginning of the call's hash, as it was read")

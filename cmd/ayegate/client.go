@@ -100,3 +100,18 @@ func (w *world) find(ctx context.Context, c *api.Client, name string) (*api.Requ
 	}
 	return found, nil
 }
+
+// about is a command on one request, which its first argument names.
+func (w *world) about(g *globals, do func(ctx context.Context, c *api.Client, r *api.Request, rest []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := w.client(g)
+		if err != nil {
+			return err
+		}
+		r, err := w.find(cmd.Context(), c, args[0])
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), c, r, args[1:])
+	}
+}

@@ -105,15 +105,7 @@ func (w *world) showCmd(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "show ID", Short: "print a request whole: the exact call first, then everything about it", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: w.completeIDs(g),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := w.client(g)
-			if err != nil {
-				return err
-			}
-			r, err := w.find(cmd.Context(), c, args[0])
-			if err != nil {
-				return err
-			}
+		RunE: w.about(g, func(ctx context.Context, c *api.Client, r *api.Request, rest []string) error {
 			if g.json {
 				return w.object(view(r))
 			}
@@ -122,7 +114,7 @@ func (w *world) showCmd(g *globals) *cobra.Command {
 				fmt.Fprintf(w.err, "\nDecide: ayegate approve %s   or: ayegate deny %s \"reason\"\n", r.Code, r.Code)
 			}
 			return nil
-		},
+		}),
 	}
 }
 
@@ -131,20 +123,12 @@ func (w *world) denyCmd(g *globals) *cobra.Command {
 		Use: "deny ID [REASON]", Short: "say no; the agent reads the reason word for word", Args: cobra.RangeArgs(1, 2),
 		Example:           `  ayegate deny M2DX "Do not delete build/. Run make release only."`,
 		ValidArgsFunction: w.completeIDs(g),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := w.client(g)
-			if err != nil {
-				return err
-			}
-			r, err := w.find(cmd.Context(), c, args[0])
-			if err != nil {
-				return err
-			}
+		RunE: w.about(g, func(ctx context.Context, c *api.Client, r *api.Request, rest []string) error {
 			if err := waits(r); err != nil {
 				return err
 			}
-			reason := strings.Join(args[1:], " ")
-			r, err = c.Decide(cmd.Context(), r.ApprovalID, api.DecideRequest{Decision: api.Deny, Digest: r.Digest, Reason: reason})
+			reason := strings.Join(rest, " ")
+			r, err := c.Decide(ctx, r.ApprovalID, api.DecideRequest{Decision: api.Deny, Digest: r.Digest, Reason: reason})
 			if err != nil {
 				return reached(err)
 			}
@@ -153,7 +137,7 @@ func (w *world) denyCmd(g *globals) *cobra.Command {
 			}
 			fmt.Fprintf(w.out, "Denied %s. Nothing ran. %s reads your reason when it asks.\n", r.Code, r.Agent.ID)
 			return nil
-		},
+		}),
 	}
 }
 
@@ -162,25 +146,17 @@ func (w *world) resolveCmd(g *globals) *cobra.Command {
 	c := &cobra.Command{
 		Use: "resolve ID succeeded|errored|not_sent", Short: "settle what became of a call whose outcome is unknown", Args: cobra.ExactArgs(2),
 		ValidArgsFunction: w.completeIDs(g),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := w.client(g)
-			if err != nil {
-				return err
-			}
-			r, err := w.find(cmd.Context(), c, args[0])
-			if err != nil {
-				return err
-			}
-			r, err = c.Resolve(cmd.Context(), r.ApprovalID, api.ResolveRequest{Outcome: api.Outcome(args[1]), Note: note})
+		RunE: w.about(g, func(ctx context.Context, c *api.Client, r *api.Request, rest []string) error {
+			r, err := c.Resolve(ctx, r.ApprovalID, api.ResolveRequest{Outcome: api.Outcome(rest[0]), Note: note})
 			if err != nil {
 				return reached(err)
 			}
 			if g.json {
 				return w.object(view(r))
 			}
-			fmt.Fprintf(w.out, "%s is on record as %s.\n", r.Code, args[1])
+			fmt.Fprintf(w.out, "%s is on record as %s.\n", r.Code, rest[0])
 			return nil
-		},
+		}),
 	}
 	c.Flags().StringVar(&note, "note", "", "how it was found out")
 	return c
