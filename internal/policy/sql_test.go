@@ -297,7 +297,16 @@ func (d dialect) comment(s string) int {
 // missed returns a dangerous word that some dialect sees as a word of its own and
 // that the verbs do not name.
 func missed(query string, verbs []string) string {
+	var matter dialect // the habits that make a difference to this query
+	for i, signs := range []string{`\`, "$", "/", "#", "-", "!", "[", "`", "$@:#"} {
+		if strings.ContainsAny(query, signs) {
+			matter |= 1 << i
+		}
+	}
 	for d := range dialects {
+		if d&^matter != 0 {
+			continue
+		}
 		code := d.code(query)
 		for _, at := range sqlWord.FindAllStringIndex(code, -1) {
 			word := strings.ToLower(strings.TrimLeft(code[at[0]:at[1]], "0123456789$@"))
@@ -387,7 +396,7 @@ func TestSQLVerbsFromPieces(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	accepted := 0
-	for range 60_000 {
+	for range 15_000 {
 		var b strings.Builder
 		b.WriteString("select ")
 		for range 1 + random.IntN(9) {
@@ -398,7 +407,7 @@ func TestSQLVerbsFromPieces(t *testing.T) {
 			checkSQL(t, b.String())
 		}
 	}
-	if accepted < 1000 {
+	if accepted < 500 {
 		t.Errorf("only %d were accepted: the pieces test nothing", accepted)
 	}
 }
