@@ -117,7 +117,9 @@ const (
 	// "server.tool". Data: definition.
 	DefinitionPinned Kind = "definition.pinned"
 	// DefinitionChanged says that a server now offers another definition than the
-	// pinned one. The subject is "server.tool". Data: definition, was.
+	// pinned one. The subject is "server.tool". Data: definition, was. Where the
+	// subject is "server" alone, all its tools are held, for they change too fast.
+	// Data: cause.
 	DefinitionChanged Kind = "definition.changed"
 	// DefinitionAccepted is a person's yes to a changed definition. The subject
 	// is "server.tool". Data: definition, [was].
