@@ -75,10 +75,17 @@ func (w *world) policyCheck(g *globals) *cobra.Command {
 			if err != nil {
 				return &exit{code: exitFailure, err: err, hint: "a policy with a fault is never loaded; the old one stays"}
 			}
+			notes := make([]string, 0, len(p.Notes()))
+			for _, n := range p.Notes() {
+				notes = append(notes, n.String())
+			}
 			if g.json {
-				return w.object(map[string]any{"schema": "ayegate.policy.check/v1", "ok": true, "revision": p.Revision()})
+				return w.object(map[string]any{"schema": "ayegate.policy.check/v1", "ok": true, "revision": p.Revision(), "notes": notes})
 			}
 			fmt.Fprintf(w.out, "%s loads. revision %s\n", name, p.Revision())
+			for _, n := range notes {
+				fmt.Fprintln(w.err, "note: "+n)
+			}
 			return nil
 		},
 	}

@@ -15,6 +15,7 @@ import (
 func asChild(s *server) rigConfig {
 	c := one(s)
 	c.servers = map[string]Server{"fs": {Target: mcp.Target{Command: &mcp.Command{Path: "server"}}}}
+	c.limits.Children = 8
 	return c
 }
 

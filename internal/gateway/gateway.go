@@ -121,7 +121,7 @@ type Limits struct {
 	Opening   time.Duration // to connect to a server, or to list its tools; 30 s
 	Idle      time.Duration // after which an unused connection to a server is closed; 1 hour
 	ChildIdle time.Duration // the same for a server that runs as our child; 5 minutes
-	Children  int           // processes of one server that run for one agent; 8
+	Children  int           // processes of one server that run for one agent; 64
 	Drain     time.Duration // how long Shutdown waits for calls that were sent; 5 s
 }
 
@@ -133,7 +133,7 @@ func (l Limits) orDefaults() Limits {
 		Opening:   orElse(l.Opening, 30*time.Second),
 		Idle:      orElse(l.Idle, time.Hour),
 		ChildIdle: orElse(l.ChildIdle, 5*time.Minute),
-		Children:  orElse(l.Children, 8),
+		Children:  orElse(l.Children, 64),
 		Drain:     orElse(l.Drain, 5*time.Second),
 	}
 }
