@@ -15,14 +15,21 @@ import (
 type children struct {
 	mu    sync.Mutex
 	by    map[childKey]map[*conn]struct{} // from before they start until they have ended
-	moved chan struct{}                   // closed when one has ended
+	moved chan struct{}                   // closed when one has ended, or has nothing to do
 }
 
 type childKey struct{ agent, server string }
 
-// seat takes a place for the process of a connection and waits for one that is
-// about to be free. Connections over the network need none. leave gives it back
-// when the process has ended.
+// seatWait is how long a session waits for a place that is in use, and settling how
+// long a new process is left to the request that it was started for.
+const (
+	seatWait = 10 * time.Second
+	settling = time.Second
+)
+
+// seat takes a place for the process of a connection and waits a while for one that
+// becomes free. Connections over the network need none. leave gives it back when
+// the process has ended.
 func (l *link) seat(c *conn) (leave func(), err error) {
 	g := l.g
 	if g.c.Servers[l.server].Target.Command == nil {
@@ -32,20 +39,23 @@ func (l *link) seat(c *conn) (leave func(), err error) {
 	if from, err := g.c.Identify(l.p.principal); err == nil {
 		key.agent = from.ID
 	}
-	ctx, stop := context.WithTimeout(g.ctx, g.c.Limits.Opening)
+	ctx, stop := context.WithTimeout(g.ctx, min(seatWait, g.c.Limits.Opening))
 	defer stop()
+	again := time.NewTicker(settling)
+	defer again.Stop()
 	for {
 		moved, others := g.children.take(key, c, g.c.Limits.Children)
 		if moved == nil {
 			return func() { g.children.leave(key, c) }, nil
 		}
-		if !makeRoom(others) {
-			return nil, fmt.Errorf("%d processes of this server run for this agent already, and all of them are in use; end sessions that are not needed", len(others))
-		}
+		makeRoom(others)
 		select {
 		case <-moved:
+		case <-again.C:
+		case <-g.ctx.Done():
+			return nil, context.Cause(g.ctx)
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, fmt.Errorf("%d processes of this server run for this agent already, and all of them are in use; end sessions that are not needed", len(others))
 		}
 	}
 }
@@ -79,18 +89,35 @@ func (k *children) leave(key childKey, c *conn) {
 	if delete(k.by[key], c); len(k.by[key]) == 0 {
 		delete(k.by, key)
 	}
+	k.wake()
+}
+
+// idle tells those who wait for a place that a process has nothing to do.
+func (k *children) idle() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.moved != nil {
+		k.wake()
+	}
+}
+
+// wake must be called with the lock held.
+func (k *children) wake() {
 	close(k.moved)
 	k.moved = make(chan struct{})
 }
 
-// makeRoom ends the connection that was not used for longest. It reports whether
-// one is ending, now or already.
-func makeRoom(all []*conn) bool {
+// makeRoom ends the connection that was not used for longest, unless one is ending.
+func makeRoom(all []*conn) {
 	if slices.ContainsFunc(all, (*conn).ending) {
-		return true
+		return
 	}
 	slices.SortFunc(all, func(a, b *conn) int { return a.unused().Compare(b.unused()) })
-	return slices.ContainsFunc(all, (*conn).evict)
+	for _, c := range all {
+		if c.evict() {
+			return
+		}
+	}
 }
 
 func (c *conn) ending() bool {
@@ -111,7 +138,7 @@ func (c *conn) evict() bool {
 	defer c.l.mu.Unlock()
 	c.used.Lock()
 	defer c.used.Unlock()
-	if c.l.conn != c || c.uses > 0 || len(c.l.uris) > 0 || c.ended {
+	if c.l.conn != c || c.uses > 0 || len(c.l.uris) > 0 || c.ended || c.fresh && c.l.g.c.Now().Sub(c.since) < settling {
 		return false
 	}
 	c.l.conn = nil

@@ -44,6 +44,7 @@ type conn struct {
 	since   time.Time     // when the last use ended
 	closing bool          // the last use ends the connection
 	ended   bool          // it is being closed
+	fresh   bool          // nobody has used it
 	over    chan struct{} // closed by it
 
 	catalog catalogs
@@ -119,6 +120,9 @@ func (l *link) connect(o *opening) {
 	}
 	if err == nil {
 		c.up, c.about = up, up.About()
+		c.used.Lock()
+		c.since, c.fresh = l.g.c.Now(), true
+		c.used.Unlock()
 		l.conn = c
 		l.g.abouts.Store(l.server, c.about)
 	}
@@ -231,6 +235,7 @@ func (c *conn) use() {
 	c.used.Lock()
 	defer c.used.Unlock()
 	c.uses++
+	c.fresh = false
 }
 
 func (c *conn) release() {
@@ -239,6 +244,9 @@ func (c *conn) release() {
 	c.uses--
 	c.since = c.l.g.c.Now()
 	c.endUnused()
+	if c.uses == 0 {
+		c.l.g.children.idle()
+	}
 }
 
 // retire gives up a connection that nobody has used for long enough. Otherwise it
