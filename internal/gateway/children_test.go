@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,5 +104,22 @@ func TestChildrenInUse(t *testing.T) {
 		}
 		cancels[1](mcp.ErrCancelled)
 		synctest.Wait()
+	})
+}
+
+// Forty sessions at once that each need a process for a moment take turns.
+func TestChildrenTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := legacyServer()
+		r := newRig(t, asChild(s))
+		defer r.close()
+		var all sync.WaitGroup
+		for n := range 40 {
+			all.Go(func() { r.say(sessionOf("bot", n), "tools/call", `{"name":"echo"}`).contains(t, "done") })
+		}
+		all.Wait()
+		if open := s.open(); open > 8 {
+			t.Errorf("%d processes", open)
+		}
 	})
 }
