@@ -59,7 +59,7 @@ func TestEach(t *testing.T) {
 		}
 	}
 	stop := errors.New("stop")
-	if err := strictjson.Each(doc, func(string, []byte) error { return stop }); err != stop {
+	if err := strictjson.Each(doc, func(string, []byte) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("the visitor's error became %v", err)
 	}
 	for _, d := range []string{``, ` `, `[{"a":1}]`, `"{"`, `1`} {
