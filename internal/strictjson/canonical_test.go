@@ -337,7 +337,7 @@ func TestLinearTime(t *testing.T) {
 			lim := strictjson.Limits{Bytes: 1 << 30, Nodes: 1 << 30}
 			small, large := []byte(build(size)), []byte(build(16*size))
 			a, b := cost(small, lim), cost(large, lim)
-			if b > 64*a && b > 100*time.Millisecond {
+			if b > 64*a && b > 250*time.Millisecond {
 				t.Errorf("%d KB took %v, %d KB %v", len(small)>>10, a, len(large)>>10, b)
 			}
 		})
@@ -352,10 +352,11 @@ func members(n int, end string) string {
 	return "{" + b.String()[1:] + end
 }
 
-// cost is the shortest of some runs.
+// cost is the shortest of some runs: a machine that does other things makes some
+// of them long, hardly all.
 func cost(doc []byte, lim strictjson.Limits) time.Duration {
 	least := time.Hour
-	for range 3 {
+	for range 8 {
 		start := time.Now()
 		_, _ = strictjson.Canonical(nil, doc, lim)
 		_ = strictjson.Check(doc, lim)
