@@ -130,7 +130,7 @@ func (d *Desk) afterDenial(ctx context.Context, r *approval.Request) {
 }
 
 // Explain tells a person what the policy in force says of a call that from would
-// ask for now. It counts for no limit and leaves no trace.
+// ask for at this moment. It counts for no limit and leaves no trace.
 func (d *Desk) Explain(ctx context.Context, by identity.Human, from identity.Agent, c call.Call) (policy.Verdict, error) {
 	if by.IsZero() {
 		return policy.Verdict{}, approval.ErrNoPerson
