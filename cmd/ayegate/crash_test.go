@@ -35,7 +35,7 @@ const perStore = 15
 // (RACE-08, RACE-09, RACE-10, OPS-02, AUD-05, P1 to P6).
 func TestCrash(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts and kills hundreds of processes")
+		t.Skip("starts and kills hundreds of processes; run without -short")
 	}
 	c := newCrash(t)
 	began := time.Now()

@@ -163,7 +163,7 @@ func TestFaultAtEveryWrite(t *testing.T) {
 	for kind, open := range stores {
 		t.Run(kind, func(t *testing.T) {
 			if kind == "sqlite" && testing.Short() {
-				t.Skip("hundreds of databases")
+				t.Skip("makes hundreds of databases; run without -short")
 			}
 			points, hit, faults := make(map[string]bool), 0, storetest.Faults
 			if kind == "sqlite" { // each fault is a database of its own; the memory store meets all six kinds

@@ -277,7 +277,7 @@ func TestNothingIsNoPolicy(t *testing.T) {
 	}
 }
 
-func TestPlaceholderOfWorkspaceAlone(t *testing.T) {
+func TestWorkspaceReferenceAlone(t *testing.T) {
 	p := mustParse(t, "version: 1\nscopes: {repo: {paths: ['${workspace}']}}\n")
 	if in, why := p.scopes["repo"].holds(".", "/srv"); !in || why != "" {
 		t.Error(in, why)

@@ -34,7 +34,7 @@ func openIn(ctx context.Context, dir string) (store.Store, error) {
 
 func TestCrash(t *testing.T) {
 	if testing.Short() {
-		t.Skip("kills processes for some seconds")
+		t.Skip("kills processes for some seconds; run without -short")
 	}
 	storetest.Crash(t, openIn, *kills)
 }
